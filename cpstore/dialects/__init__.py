@@ -1,0 +1,29 @@
+"""The databases that cpstore speaks. Besides the models, the only place that names one."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from cpstore.dialects.base import Dialect, Mode, Step
+from cpstore.dialects.postgresql import PostgreSQL
+from cpstore.dialects.sqlite import SQLite
+from cpstore.errors import UnsupportedDatabaseError
+from cpstore.models import Tables
+
+__all__ = ["Dialect", "Mode", "Step", "dialect_for"]
+
+_DIALECTS: dict[str, type[Dialect]] = {kind.name: kind for kind in (PostgreSQL, SQLite)}
+
+
+@lru_cache(maxsize=None)
+def dialect_for(name: str, tables: Tables) -> Dialect:
+    """Give the dialect for SQLAlchemy's name of one, such as `sqlite` or `postgresql`.
+
+    It is made once for the same tables, so that all savers on them share their built statements.
+
+    Raises:
+        UnsupportedDatabaseError: It is another one.
+    """
+    if name not in _DIALECTS:
+        raise UnsupportedDatabaseError
+    return _DIALECTS[name](tables)

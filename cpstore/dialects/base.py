@@ -1,0 +1,65 @@
+"""How a database is spoken to: its statements, and the transaction that a unit of work needs.
+
+:class:`Dialect` is a complete default that asks for nothing but `INSERT … ON CONFLICT`. A database overrides
+only where it differs. Statements are built here and run in `cpstore.ops`.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any, ClassVar
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
+
+from cpstore.dialects.reading import Reading
+from cpstore.dialects.writing import Step, Writing
+
+__all__ = ["Dialect", "Mode", "Step"]
+
+
+class Mode(enum.Enum):
+    """What a unit of work needs from its connection."""
+
+    READ = "several reads that see one snapshot"
+    WRITE = "several statements, all or nothing; may read before it writes"
+    STATEMENT = "one write, all or nothing: a single statement where the database can say it in one"
+
+
+class Dialect(Writing, Reading):
+    """One database's way to say what cpstore needs.
+
+    Args:
+        tables: The tables to build statements on.
+    """
+
+    name: ClassVar[str]
+
+    def execution_options(self, mode: Mode) -> dict[str, Any]:
+        """Give the options that a connection must have for `mode`.
+
+        Overridden where a database has isolation levels to choose from.
+        """
+        return {}
+
+    def begin(self, connection: Connection, mode: Mode) -> None:
+        """Do what must come first in the transaction.
+
+        Overridden where a database locks too late unless it is told before the first statement.
+        """
+
+    def take_migration_turn(self, connection: Connection, seconds: int) -> None:
+        """Wait up to `seconds` until nobody else migrates; the end of the transaction ends the turn.
+
+        Overridden where :meth:`begin` lets more than one writer in at a time.
+
+        Raises:
+            MigrationTurnError: Somebody else still migrates.
+        """
+
+    def may_lack_tables(self, error: DBAPIError) -> bool:
+        """Tell whether `error` can come from a table or a column that is not there.
+
+        Overridden where the database gives errors a code, which saves looking at the tables after each one.
+        """
+        return True

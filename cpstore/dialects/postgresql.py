@@ -1,0 +1,179 @@
+"""PostgreSQL 13 and newer, through psycopg 3 or asyncpg."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property, lru_cache
+from typing import Any
+
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Connection,
+    Select,
+    Table,
+    Text,
+    and_,
+    bindparam,
+    cast,
+    column,
+    func,
+    select,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, insert
+from sqlalchemy.exc import DBAPIError
+
+from cpstore.dialects.base import Dialect, Mode
+from cpstore.dialects.writing import Step, blob_rows, checkpoint_row, write_rows
+from cpstore.errors import MigrationTurnError
+from cpstore.records import CheckpointRecord, WritesRecord
+
+__all__ = ["PostgreSQL"]
+
+_LACKS_TABLES = {"42P01", "42703", "3F000"}
+"""SQLSTATE of an undefined table, an undefined column and an invalid schema name."""
+
+_LOCK_NOT_AVAILABLE = "55P03"
+
+_CHAINED = 16
+"""Up to so many rows are one CTE each, which is fastest; more of them go as arrays, in a statement that does
+not grow."""
+
+
+class PostgreSQL(Dialect):
+    """What is different on PostgreSQL: what SQLite says in several statements is one here."""
+
+    name = "postgresql"
+    insert = staticmethod(insert)
+    filters_metadata = True
+
+    def execution_options(self, mode: Mode) -> dict[str, Any]:
+        """Choose the isolation level, whatever the application's engine has as its own.
+
+        None of them costs a round trip: drivers send the level with `BEGIN`, or send no `BEGIN`.
+        """
+        levels = {Mode.READ: "REPEATABLE READ", Mode.WRITE: "READ COMMITTED", Mode.STATEMENT: "AUTOCOMMIT"}
+        return {"isolation_level": levels[mode]}
+
+    def take_migration_turn(self, connection: Connection, seconds: int) -> None:
+        """Wait for an advisory lock of the transaction, which works behind a transaction pooler too."""
+        connection.execute(select(func.set_config("lock_timeout", f"{seconds}s", True)))
+        try:
+            connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended("cpstore", 0))))
+        except DBAPIError as error:
+            if _sqlstate(error) == _LOCK_NOT_AVAILABLE:
+                raise MigrationTurnError from error
+            raise
+
+    def may_lack_tables(self, error: DBAPIError) -> bool:
+        """Decide by SQLSTATE."""
+        return _sqlstate(error) in _LACKS_TABLES
+
+    # Writing: one statement each
+
+    def put(self, record: CheckpointRecord) -> list[Step]:
+        """Store checkpoint and blobs in one statement: the blobs are data-modifying CTEs of the upsert."""
+        rows = blob_rows(record)
+        parameters = _numbered([checkpoint_row(record)], "checkpoint")
+        if len(rows) <= _CHAINED:
+            return [Step(self._put_chained(len(rows)), parameters | _numbered(rows, "blob"))]
+        return [Step(self._put_arrays, parameters | _columns(rows, "blob"))]
+
+    def put_writes(self, record: WritesRecord) -> list[Step]:
+        """Store the writes in one statement."""
+        rows = write_rows(record)
+        if len(rows) <= _CHAINED:
+            return [Step(self._put_writes_chained(len(rows)), _numbered(rows, "write"))]
+        return [Step(self._put_writes_arrays, _columns(rows, "write"))]
+
+    def delete_thread(self, thread_id: str) -> list[Step]:
+        """Delete all rows of a thread in one statement."""
+        return [Step(self._delete_thread, {"p_thread_id": thread_id})]
+
+    @cached_property
+    def _delete_thread(self) -> Any:
+        return _chained([step.statement for step in super().delete_thread("")])
+
+    @lru_cache(maxsize=None)  # noqa: B019 - a dialect is made once for the same tables
+    def _put_chained(self, blobs: int) -> Any:
+        return _chained([*(self._insert_blob(number) for number in range(blobs)), self._insert_checkpoint])
+
+    @cached_property
+    def _put_arrays(self) -> Any:
+        return _chained([self.keep_blob(self._insert_arrays(self.tables.blobs, "blob")), self._insert_checkpoint])
+
+    @lru_cache(maxsize=None)  # noqa: B019 - a dialect is made once for the same tables
+    def _put_writes_chained(self, writes: int) -> Any:
+        table = self.tables.writes
+        return _chained(
+            [self.upsert_write(self._insert_row(table, f"write_{number}")) for number in range(writes)]
+        )
+
+    @cached_property
+    def _put_writes_arrays(self) -> Any:
+        return self.upsert_write(self._insert_arrays(self.tables.writes, "write"))
+
+    @property
+    def _insert_checkpoint(self) -> Any:
+        return self.upsert_checkpoint(self._insert_row(self.tables.checkpoints, "checkpoint_0"))
+
+    def _insert_blob(self, number: int) -> Any:
+        return self.keep_blob(self._insert_row(self.tables.blobs, f"blob_{number}"))
+
+    def _insert_row(self, table: Table, prefix: str) -> Any:
+        return self.insert(table).values(
+            {column: bindparam(f"{prefix}_{column.name}", type_=column.type) for column in _stored(table)}
+        )
+
+    def _insert_arrays(self, table: Table, prefix: str) -> Any:
+        columns = _stored(table)
+        arrays = [bindparam(f"{prefix}_{column.name}", type_=ARRAY(column.type)) for column in columns]
+        rows = func.unnest(*arrays).table_valued(*(column.name for column in columns), name="rows")
+        return self.insert(table).from_select(
+            [column.name for column in columns], select(*rows.render_derived().c)
+        )
+
+    # Reading
+
+    def among_keys(self, statement: Select[Any], columns: list[ColumnElement[str]]) -> Select[Any]:
+        """Join with arrays: one statement for any number of keys, each found in the primary key."""
+        names = [f"key_{number}" for number in range(len(columns))]
+        arrays = [bindparam(f"p_{name}", type_=ARRAY(Text())) for name in names]
+        keys = func.unnest(*arrays).table_valued(*(column(name, Text()) for name in names), name="keys")
+        keys = keys.render_derived()
+        return statement.join(keys, and_(*(ours == key for ours, key in zip(columns, keys.c, strict=True))))
+
+    def key_parameters(self, keys: Sequence[tuple[str, ...]]) -> dict[str, Any]:
+        """Give one array a column."""
+        return {f"p_key_{number}": list(values) for number, values in enumerate(zip(*keys, strict=True))}
+
+    def metadata_contains(self, metadata: ColumnElement[Any], pattern: BindParameter[str]) -> Any:
+        """PostgreSQL's own containment."""
+        return metadata.bool_op("@>")(cast(pattern, JSONB()))
+
+
+def _chained(statements: list[Any]) -> Any:
+    *first, last = statements
+    for number, statement in enumerate(first):
+        last = last.add_cte(statement.cte(f"step_{number}"))
+    return last
+
+
+def _stored(table: Table) -> list[Any]:
+    # `checkpoints.type` is there for the sake of databases that the official saver made; nobody fills it.
+    unused = {"type"} if "checkpoint" in table.c else set()
+    return [column for column in table.columns if column.name not in unused]
+
+
+def _numbered(rows: list[dict[str, Any]], prefix: str) -> dict[str, Any]:
+    return {
+        f"{prefix}_{number}_{name}": value for number, row in enumerate(rows) for name, value in row.items()
+    }
+
+
+def _columns(rows: list[dict[str, Any]], prefix: str) -> dict[str, Any]:
+    return {f"{prefix}_{name}": [row[name] for row in rows] for name in rows[0]}
+
+
+def _sqlstate(error: DBAPIError) -> str | None:
+    return getattr(error.orig, "sqlstate", None)

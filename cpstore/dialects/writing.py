@@ -1,0 +1,96 @@
+"""Statements that write. Each is built once for its shape, so that SQLAlchemy finds its compiled form again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+from sqlalchemy import Executable, Table, bindparam, delete
+
+from cpstore.models import Tables
+from cpstore.records import CheckpointRecord, WritesRecord
+
+__all__ = ["Step", "Writing"]
+
+
+class Step(NamedTuple):
+    """A statement and its parameters; a list of them means: once for each."""
+
+    statement: Executable
+    parameters: Mapping[str, Any] | Sequence[Mapping[str, Any]]
+
+
+class Writing:
+    """The write statements over the three tables."""
+
+    insert: ClassVar[Callable[[Table], Any]]
+    """The database's own `insert()`, with `on_conflict_do_update` and `on_conflict_do_nothing`."""
+
+    def __init__(self, tables: Tables) -> None:
+        self.tables = tables
+
+    def put(self, record: CheckpointRecord) -> list[Step]:
+        """Store a checkpoint and its new blobs: the same id replaces, a blob that is there is kept."""
+        checkpoint = Step(self.upsert_checkpoint(self.insert(self.tables.checkpoints)), checkpoint_row(record))
+        if not record.blobs:
+            return [checkpoint]
+        return [Step(self.keep_blob(self.insert(self.tables.blobs)), blob_rows(record)), checkpoint]
+
+    def put_writes(self, record: WritesRecord) -> list[Step]:
+        """Store pending writes: row by row, a special one replaces, an ordinary one keeps what is there."""
+        return [Step(self.upsert_write(self.insert(self.tables.writes)), write_rows(record))]
+
+    def delete_thread(self, thread_id: str) -> list[Step]:
+        """Delete all rows of a thread."""
+        return [Step(statement, {"p_thread_id": thread_id}) for statement in self._thread_deletes]
+
+    @cached_property
+    def _thread_deletes(self) -> list[Executable]:
+        return [delete(table).where(table.c.thread_id == bindparam("p_thread_id")) for table in self.tables]
+
+    def upsert_checkpoint(self, insert: Any) -> Any:
+        """Let `insert` replace a checkpoint with the same id, its parent included."""
+        replaced = ("parent_checkpoint_id", "checkpoint", "metadata")
+        return insert.on_conflict_do_update(
+            index_elements=primary_key(self.tables.checkpoints),
+            set_={name: insert.excluded[name] for name in replaced},
+        )
+
+    def keep_blob(self, insert: Any) -> Any:
+        """Let `insert` keep a blob of the same version: a version has one value."""
+        return insert.on_conflict_do_nothing(index_elements=primary_key(self.tables.blobs))
+
+    def upsert_write(self, insert: Any) -> Any:
+        """Let `insert` replace a write if it is special, and keep the first one otherwise."""
+        replaced = ("channel", "type", "blob", "task_path")
+        return insert.on_conflict_do_update(
+            index_elements=primary_key(self.tables.writes),
+            set_={name: insert.excluded[name] for name in replaced},
+            where=insert.excluded.idx < 0,
+        )
+
+
+def primary_key(table: Table) -> list[str]:
+    """Give the column names of a table's primary key, in its order."""
+    return [column.name for column in table.primary_key.columns]
+
+
+def checkpoint_row(record: CheckpointRecord) -> dict[str, Any]:
+    """Give a checkpoint's row by column name."""
+    return record.key._asdict() | {
+        "parent_checkpoint_id": record.parent_checkpoint_id,
+        "checkpoint": record.checkpoint,
+        "metadata": record.metadata,
+    }
+
+
+def blob_rows(record: CheckpointRecord) -> list[dict[str, Any]]:
+    """Give the rows of a checkpoint's new blobs by column name."""
+    place = {"thread_id": record.key.thread_id, "checkpoint_ns": record.key.checkpoint_ns}
+    return [place | vars(blob) for blob in record.blobs]
+
+
+def write_rows(record: WritesRecord) -> list[dict[str, Any]]:
+    """Give the rows of pending writes by column name."""
+    return [record.key._asdict() | vars(write) for write in record.writes]

@@ -1,0 +1,178 @@
+"""Engines from a database URL.
+
+Only engines that are made here are configured here: those of an application stay as they are.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+from sqlalchemy import URL, AsyncAdaptedQueuePool, Engine, QueuePool, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.pool import StaticPool
+
+from cpstore.errors import (
+    ConfigurationError,
+    MemoryDatabaseError,
+    MissingDriverError,
+    UnsupportedDatabaseError,
+)
+
+__all__ = ["Engines", "check_memory", "from_url", "is_memory", "normalise"]
+
+_SYNC = {"sqlite+pysqlite", "postgresql+psycopg"}
+_ASYNC = {"sqlite+aiosqlite", "postgresql+psycopg", "postgresql+asyncpg"}
+_DRIVERS = {"sqlite": "sqlite+pysqlite", "postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg"}
+_EXTRAS = {"sqlite+aiosqlite": "sqlite", "postgresql+psycopg": "postgres", "postgresql+asyncpg": "asyncpg"}
+
+_BUSY_SECONDS = 30
+_SQLITE_BUSY, _SQLITE_READONLY = 5, 8
+
+
+class Engines(NamedTuple):
+    """What one URL gives: an engine for sync calls, one for async calls, or both."""
+
+    sync: Engine | None
+    asynchronous: AsyncEngine | None
+
+
+def normalise(url: str | URL) -> URL:
+    """Give a URL with its driver: `postgres` and `postgresql` mean psycopg 3 on every SQLAlchemy.
+
+    Raises:
+        ConfigurationError: It is no URL.
+        UnsupportedDatabaseError: It names another database or driver.
+    """
+    try:
+        parsed = make_url(url)
+    except ArgumentError as error:
+        raise ConfigurationError(
+            "This is no database URL; one looks like sqlite:///chat.db or postgresql://user@host/name"
+        ) from error
+    named = parsed.set(drivername=_DRIVERS.get(parsed.drivername, parsed.drivername))
+    if named.drivername not in _SYNC | _ASYNC:
+        raise UnsupportedDatabaseError(f"{UnsupportedDatabaseError()} Not: {named.drivername}")
+    return named
+
+
+def from_url(url: str | URL, **options: Any) -> Engines:
+    """Make the engines that the URL's driver allows. `options` go to SQLAlchemy as they are.
+
+    psycopg serves sync and async. asyncpg is async, and has a psycopg engine beside it for sync calls where
+    that is installed and the URL says nothing that only asyncpg understands. `sqlite://` is sync, and the
+    saver runs it in threads; `sqlite+aiosqlite://` is async.
+
+    Raises:
+        ConfigurationError: As :func:`normalise`.
+        MissingDriverError: The driver is not installed; the message names the extra that brings it.
+    """
+    url = normalise(url)
+    sync = url if url.drivername in _SYNC else _sync_twin(url, options)
+    return Engines(
+        None if sync is None else _make_sync(sync, options),
+        _make_async(url, options) if url.drivername in _ASYNC else None,
+    )
+
+
+def _sync_twin(url: URL, options: dict[str, Any]) -> URL | None:
+    alone = url.drivername != "postgresql+asyncpg" or url.query or "connect_args" in options
+    return None if alone or find_spec("psycopg") is None else url.set(drivername="postgresql+psycopg")
+
+
+def _make_sync(url: URL, options: dict[str, Any]) -> Engine:
+    try:
+        engine = create_engine(url, **_pool_options(url, QueuePool) | options)
+    except ImportError as error:
+        raise _missing_driver(url) from error
+    return _configured(engine)
+
+
+def _make_async(url: URL, options: dict[str, Any]) -> AsyncEngine:
+    try:
+        engine = create_async_engine(url, **_pool_options(url, AsyncAdaptedQueuePool) | options)
+    except ImportError as error:
+        raise _missing_driver(url) from error
+    _configured(engine.sync_engine)
+    return engine
+
+
+def _missing_driver(url: URL) -> MissingDriverError:
+    return MissingDriverError(
+        f"The driver of {url.drivername} is not installed: pip install 'cpstore[{_EXTRAS[url.drivername]}]'"
+    )
+
+
+def is_memory(url: URL) -> bool:
+    """Tell whether each connection of this URL has an SQLite database of its own, in memory."""
+    if url.get_backend_name() != "sqlite":
+        return False
+    name = url.database or ":memory:"
+    alone = url.query.get("cache") != "shared" and "cache=shared" not in name
+    return alone and (":memory:" in name or url.query.get("mode") == "memory" or "mode=memory" in name)
+
+
+def check_memory(engine: Engine) -> None:
+    """Refuse an application's engine whose connections would each see another memory database.
+
+    Raises:
+        MemoryDatabaseError: It is one.
+    """
+    if is_memory(engine.url) and not isinstance(engine.pool, StaticPool) and not _has_one(engine.pool):
+        raise MemoryDatabaseError
+
+
+def _has_one(pool: Any) -> bool:
+    return isinstance(pool, QueuePool) and pool.size() == 1 and pool._max_overflow == 0
+
+
+def _pool_options(url: URL, pool: type[QueuePool]) -> dict[str, Any]:
+    """Give a memory database its one connection, which callers take in turn, from any thread."""
+    if not is_memory(url):
+        return {}
+    return {
+        "poolclass": pool,
+        "pool_size": 1,
+        "max_overflow": 0,
+        "connect_args": {"check_same_thread": False},
+    }
+
+
+def _configured(engine: Engine) -> Engine:
+    if engine.dialect.name == "sqlite":
+        event.listen(engine, "connect", _configure_sqlite)
+    return engine
+
+
+def _configure_sqlite(connection: Any, _record: Any) -> None:
+    cursor = connection.cursor()
+    # Wait for another writer rather than fail: a write of ours takes milliseconds, a migration seconds.
+    cursor.execute(f"PRAGMA busy_timeout = {_BUSY_SECONDS * 1000}")
+    _use_write_ahead_log(cursor)
+    # A checkpoint that `put` returned for must survive a power cut. NORMAL may lose the last ones of a WAL.
+    cursor.execute("PRAGMA synchronous = FULL")
+    cursor.close()
+
+
+def _use_write_ahead_log(cursor: Any) -> None:
+    """Let readers and the writer work at the same time; the file remembers it.
+
+    The busy timeout does not cover this change, and processes that start together all try it.
+    """
+    deadline = time.monotonic() + _BUSY_SECONDS
+    while cursor.execute("PRAGMA journal_mode").fetchone()[0] == "delete":
+        try:
+            cursor.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            # Python 3.10 does not tell the code.
+            code = getattr(error, "sqlite_errorcode", _SQLITE_BUSY) & 0xFF
+            if code == _SQLITE_READONLY:
+                return
+            if code != _SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+        else:
+            return

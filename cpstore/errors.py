@@ -1,0 +1,82 @@
+"""Every error that cpstore raises itself.
+
+Errors of the database reach the caller as SQLAlchemy raised them; these are only for what the database
+cannot say::
+
+    CpstoreError
+    ├── ConfigurationError (ValueError)
+    │   ├── UnsupportedDatabaseError
+    │   ├── MissingDriverError (ImportError)
+    │   └── MemoryDatabaseError
+    ├── InvalidConfigError (ValueError)
+    ├── AsyncOnlyError (RuntimeError)
+    ├── NotMigratedError
+    └── MigrationTurnError (TimeoutError)
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "AsyncOnlyError",
+    "ConfigurationError",
+    "CpstoreError",
+    "InvalidConfigError",
+    "MemoryDatabaseError",
+    "MigrationTurnError",
+    "MissingDriverError",
+    "NotMigratedError",
+    "UnsupportedDatabaseError",
+]
+
+
+class CpstoreError(Exception):
+    """cpstore could not do what it was asked."""
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message or " ".join((self.__doc__ or "").split()))
+
+
+class ConfigurationError(CpstoreError, ValueError):
+    """The saver was given something that it cannot work with."""
+
+
+class UnsupportedDatabaseError(ConfigurationError):
+    """cpstore speaks SQLite (pysqlite, aiosqlite) and PostgreSQL (psycopg 3, asyncpg)."""
+
+
+class MissingDriverError(ConfigurationError, ImportError):
+    """The database driver is not installed: install the extra of cpstore that brings it."""
+
+
+class MemoryDatabaseError(ConfigurationError):
+    """This pool gives every connection its own empty SQLite memory database.
+
+    LangGraph calls the saver from several threads, so each of them would see another database. Create the
+    engine with `poolclass=StaticPool`, or let `SQLAlchemySaver.from_url("sqlite://")` make it.
+    """
+
+
+class InvalidConfigError(CpstoreError, ValueError):
+    """A config or an identifier in it cannot be stored."""
+
+
+class AsyncOnlyError(CpstoreError, RuntimeError):
+    """This saver has only an AsyncEngine, so its sync methods cannot run here.
+
+    Use the async methods (`ainvoke`, `aget_state`, …), or make the saver from a sync Engine, which serves
+    both. From another thread, sync methods work while the event loop that last used the saver is running.
+    """
+
+
+class NotMigratedError(CpstoreError):
+    """The tables of cpstore are not in this database.
+
+    Run `cpstore db upgrade --url …`, or call `saver.setup()` (async: `await saver.asetup()`) once.
+    """
+
+
+class MigrationTurnError(CpstoreError, TimeoutError):
+    """Another process is migrating this database, and did not end within the deadline.
+
+    Look for a hanging migration (on PostgreSQL in `pg_stat_activity`), then run the upgrade again.
+    """

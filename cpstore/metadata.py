@@ -1,0 +1,61 @@
+"""Metadata as JSON: one rule for both databases, and it never fails a run.
+
+What JSON cannot hold is put in a text form that one can search for. NUL and lone surrogates, which
+PostgreSQL refuses, are replaced by U+FFFD; numbers that are none become `"NaN"`, `"Infinity"`, `"-Infinity"`.
+"""
+
+from __future__ import annotations
+
+import datetime
+import enum
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["dump_metadata", "plain"]
+
+_UNSTORABLE = {0: "\ufffd"} | {code: "\ufffd" for code in range(0xD800, 0xE000)}
+_DIGITS_THAT_PYTHON_PRINTS = 4000
+
+
+def dump_metadata(metadata: Mapping[str, Any]) -> str:
+    """Give metadata, or a filter for it, as JSON text."""
+    return json.dumps(plain(metadata), allow_nan=False)
+
+
+def plain(value: Any) -> Any:
+    """Give a value of JSON for any value."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, enum.Enum):
+        return plain(value.value)
+    if isinstance(value, str):
+        return str(value).translate(_UNSTORABLE)
+    if isinstance(value, (int, float)):
+        return _plain_number(value)
+    if isinstance(value, Mapping):
+        return {plain(str(key)): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(item) for item in value]
+    return _plain_object(value)
+
+
+def _plain_number(value: int | float) -> int | float | str:
+    if isinstance(value, int):
+        return int(value) if value.bit_length() < _DIGITS_THAT_PYTHON_PRINTS else hex(value)
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return float(value)
+
+
+def _plain_object(value: Any) -> Any:
+    if isinstance(value, (datetime.date, datetime.time)):
+        return value.isoformat()
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value).hex()
+    if hasattr(value, "model_dump"):
+        return plain(value.model_dump())
+    return plain(str(value))

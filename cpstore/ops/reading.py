@@ -1,0 +1,124 @@
+"""Units of work that read. All that they return is materialised."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import Connection, inspect
+
+from cpstore.dialects import Dialect, Mode, Step
+from cpstore.filters import contains
+from cpstore.ops.unit import unit
+from cpstore.records import (
+    Address,
+    Blob,
+    BlobKey,
+    CheckpointRow,
+    Key,
+    LoadedCheckpoint,
+    Page,
+    Query,
+    Write,
+)
+
+__all__ = ["PAGE", "SCAN", "get", "lacks_tables", "page"]
+
+PAGE = 25
+"""So many checkpoints are loaded at a time: they may be large."""
+
+SCAN = 2048
+"""So many keys are searched at a time: they are small, and finding them may read a whole thread."""
+
+
+@unit(Mode.READ)
+def get(connection: Connection, sql: Dialect, address: Address) -> LoadedCheckpoint | None:
+    """Load the checkpoint at an address, or None if there is none."""
+    statement = sql.newest if address.checkpoint_id is None else sql.exact
+    parameters = {f"p_{name}": value for name, value in vars(address).items() if value is not None}
+    rows = _checkpoint_rows(connection, Step(statement, parameters))
+    return _complete(connection, sql, rows)[0] if rows else None
+
+
+@unit(Mode.READ)
+def page(connection: Connection, sql: Dialect, query: Query) -> Page:
+    """Load the next page of what a query asks for. A page may be empty and still have a next one."""
+    if not query.keys and not query.exhausted:
+        query = _search(connection, sql, query)
+    keys, rest = query.keys[:PAGE], query.keys[PAGE:]
+    rows = _checkpoint_rows(connection, sql.checkpoints_of(keys)) if keys else []
+    rows.sort(key=lambda row: keys.index(row.key))
+    more = rest or not query.exhausted
+    return Page(_complete(connection, sql, rows), replace(query, keys=rest) if more else None)
+
+
+@unit(Mode.READ)
+def lacks_tables(connection: Connection, sql: Dialect) -> bool:
+    """Tell whether one of the tables is not there."""
+    inspector = inspect(connection)
+    return not all(inspector.has_table(table.name, schema=table.schema) for table in sql.tables)
+
+
+def _search(connection: Connection, sql: Dialect, query: Query) -> Query:
+    """Find the next keys of a query: at most `SCAN` checkpoints are looked at."""
+    looks = query.filter is not None and not sql.filters_metadata
+    wanted = SCAN if query.limit is None or looks else min(query.limit, SCAN)
+    size = 1 << (wanted - 1).bit_length()  # few sizes, so few statements to compile
+    rows = _rows(connection, sql.scan(query, size))
+    found = [Key(*row[:3]) for row in rows if not looks or _contains(row[3], query.filter)]
+    left = None if query.limit is None else max(query.limit - len(found), 0)
+    return replace(
+        query,
+        keys=tuple(found[: query.limit]),
+        limit=left,
+        after=Key(*rows[-1][:3]) if rows else None,
+        exhausted=len(rows) < size or left == 0,
+    )
+
+
+def _contains(document: str, pattern: str | None) -> bool:
+    return contains(json.loads(document), json.loads(pattern or "{}"))
+
+
+def _complete(connection: Connection, sql: Dialect, rows: list[CheckpointRow]) -> list[LoadedCheckpoint]:
+    """Bring in blobs, writes and sends of checkpoints: one statement for each kind."""
+    if not rows:
+        return []
+    blobs = _blobs(connection, sql, {key for row in rows for key in row.blob_keys})
+    writes = _writes(connection, sql.writes_of([row.key for row in rows]))
+    senders = {row.sends_key for row in rows} - {None}
+    sends = _writes(connection, sql.sends_of([key for key in senders if key])) if senders else {}
+    return [
+        LoadedCheckpoint(
+            row=row,
+            blobs=tuple(blobs[key] for key in row.blob_keys if key in blobs),
+            writes=tuple(writes.get(row.key, ())),
+            sends=tuple(sends.get(row.sends_key, ())) if row.sends_key else (),
+        )
+        for row in rows
+    ]
+
+
+def _checkpoint_rows(connection: Connection, step: Step) -> list[CheckpointRow]:
+    return [CheckpointRow(Key(*row[:3]), *row[3:]) for row in _rows(connection, step)]
+
+
+def _blobs(connection: Connection, sql: Dialect, keys: Iterable[BlobKey]) -> dict[BlobKey, Blob]:
+    wanted = sorted(keys)
+    if not wanted:
+        return {}
+    return {BlobKey(*row[:4]): Blob(*row[2:]) for row in _rows(connection, sql.blobs_of(wanted))}
+
+
+def _writes(connection: Connection, step: Step) -> dict[Key, list[Write]]:
+    found: dict[Key, list[Write]] = defaultdict(list)
+    for row in _rows(connection, step):
+        found[Key(*row[:3])].append(Write(*row[3:]))
+    return found
+
+
+def _rows(connection: Connection, step: Step) -> Sequence[Any]:
+    return connection.execute(step.statement, step.parameters).all()

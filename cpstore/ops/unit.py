@@ -1,0 +1,42 @@
+"""A unit of work: what runs on a connection between taking it and giving it back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Concatenate, Generic, ParamSpec, TypeVar
+
+from sqlalchemy import Connection
+
+from cpstore.dialects import Dialect, Mode
+
+__all__ = ["Unit", "unit"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Unit(Generic[P, T]):
+    """A function on a sync connection, and what it needs from that connection.
+
+    It opens no transaction and closes none: only the door that calls it does.
+    """
+
+    mode: Mode
+    work: Callable[Concatenate[Connection, Dialect, P], T]
+
+    def __call__(self, connection: Connection, sql: Dialect, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Do the work on `connection`."""
+        return self.work(connection, sql, *args, **kwargs)
+
+
+def unit(
+    mode: Mode,
+) -> Callable[[Callable[Concatenate[Connection, Dialect, P], T]], Unit[P, T]]:
+    """Make a function a unit of work that needs `mode`."""
+
+    def make(work: Callable[Concatenate[Connection, Dialect, P], T]) -> Unit[P, T]:
+        return Unit(mode, work)
+
+    return make

@@ -1,0 +1,34 @@
+"""Units of work that write without looking first."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection
+
+from cpstore.dialects import Dialect, Mode, Step
+from cpstore.ops.unit import unit
+from cpstore.records import CheckpointRecord, WritesRecord
+
+__all__ = ["delete_thread", "put", "put_writes"]
+
+
+@unit(Mode.STATEMENT)
+def put(connection: Connection, sql: Dialect, record: CheckpointRecord) -> None:
+    """Store a checkpoint with its new blobs."""
+    _run(connection, sql.put(record))
+
+
+@unit(Mode.STATEMENT)
+def put_writes(connection: Connection, sql: Dialect, record: WritesRecord) -> None:
+    """Store the pending writes of one task."""
+    _run(connection, sql.put_writes(record))
+
+
+@unit(Mode.STATEMENT)
+def delete_thread(connection: Connection, sql: Dialect, thread_id: str) -> None:
+    """Delete a thread from all tables; one that is unknown is no error."""
+    _run(connection, sql.delete_thread(thread_id))
+
+
+def _run(connection: Connection, steps: list[Step]) -> None:
+    for statement, parameters in steps:
+        connection.execute(statement, parameters)
