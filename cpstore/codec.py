@@ -175,7 +175,9 @@ def _is_inline(value: Any) -> bool:
     if kind is int:
         return bool(value.bit_length() <= _INLINE_BITS)
     if kind is float:
-        return math.isfinite(value) and "e" not in repr(value) and math.copysign(1, value) == (value >= 0 or -1)
+        return (
+            math.isfinite(value) and "e" not in repr(value) and math.copysign(1, value) == (value >= 0 or -1)
+        )
     return value is None or kind is bool
 
 

@@ -163,7 +163,7 @@ def _use_write_ahead_log(cursor: Any) -> None:
     The busy timeout does not cover this change, and processes that start together all try it.
     """
     deadline = time.monotonic() + _BUSY_SECONDS
-    while cursor.execute("PRAGMA journal_mode").fetchone()[0] == "delete":
+    while _journal_mode(cursor) == "delete":
         try:
             cursor.execute("PRAGMA journal_mode = WAL")
         except sqlite3.OperationalError as error:
@@ -176,3 +176,8 @@ def _use_write_ahead_log(cursor: Any) -> None:
             time.sleep(0.05)
         else:
             return
+
+
+def _journal_mode(cursor: Any) -> Any:
+    cursor.execute("PRAGMA journal_mode")
+    return cursor.fetchone()[0]

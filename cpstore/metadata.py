@@ -15,7 +15,7 @@ from typing import Any
 
 __all__ = ["dump_metadata", "plain"]
 
-_UNSTORABLE = {0: "\ufffd"} | {code: "\ufffd" for code in range(0xD800, 0xE000)}
+_UNSTORABLE = {0: "\ufffd"} | dict.fromkeys(range(55296, 57344), "�")
 _DIGITS_THAT_PYTHON_PRINTS = 4000
 
 

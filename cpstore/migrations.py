@@ -92,7 +92,7 @@ async def aupgrade(engine: AsyncEngine, revision: str = "head") -> None:
     """Async version of :func:`upgrade`."""
     if await acurrent(engine) == _resolve(revision):
         return
-    while not _one_at_a_time.acquire(blocking=False):
+    while not _one_at_a_time.acquire(blocking=False):  # noqa: ASYNC110 - threads share it with tasks
         await asyncio.sleep(0.01)
     try:
         async with engine.execution_options(**_options(engine)).begin() as connection:

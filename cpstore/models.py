@@ -130,7 +130,6 @@ class Checkpoint(Base):
 
     __table_args__ = (
         PrimaryKeyConstraint("thread_id", "checkpoint_ns", "checkpoint_id", name=conv("checkpoints_pkey")),
-        Index(conv("checkpoints_run_id_idx"), run_id_of(metadata_.column)),
     )
 
     parent: Mapped[Checkpoint | None] = relationship(
@@ -163,6 +162,9 @@ class Checkpoint(Base):
         order_by="(CheckpointWrite.task_path, CheckpointWrite.task_id, CheckpointWrite.idx)",
         viewonly=True,
     )
+
+
+Index(conv("checkpoints_run_id_idx"), run_id_of(Checkpoint.__table__.c.metadata))
 
 
 class CheckpointBlob(Base):

@@ -58,7 +58,7 @@ class SQLAlchemySaver(BaseCheckpointSaver[str]):
         """Make a saver with engines of its own, to be used as it is, in `with`, or in `async with`.
 
         Args:
-            url: A database URL. `postgres://` and `postgresql://` mean psycopg 3, which serves sync and async;
+            url: A database URL. `postgres://` and `postgresql://` mean psycopg 3, for sync and async;
                 `sqlite://` is a database in memory.
             serde: As for the class.
             engine_options: Given to SQLAlchemy's `create_engine` and `create_async_engine` as they are.
@@ -111,7 +111,7 @@ class SQLAlchemySaver(BaseCheckpointSaver[str]):
     def get_next_version(self, current: str | None, channel: None) -> str:
         """Give the channel version after `current`: `{n:032}.{random}`, never the same twice.
 
-        Source of the rule: LangGraph's savers; two forks that count on from one version must not share a blob.
+        Source of the rule: LangGraph's savers. Two forks that count on from one version share no blob.
         """
         return addresses.next_version(current)
 

@@ -6,10 +6,9 @@ Revision: 0001, the first
 from __future__ import annotations
 
 import sqlalchemy as sa
+from alembic import op
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.schema import conv
-
-from alembic import op
 
 revision = "0001"
 down_revision = None
@@ -61,7 +60,12 @@ def upgrade() -> None:
         sa.Column("blob", sa.LargeBinary(), nullable=False),
         sa.Column("task_path", _text(), server_default="", nullable=False),
         sa.PrimaryKeyConstraint(
-            "thread_id", "checkpoint_ns", "checkpoint_id", "task_id", "idx", name=conv("checkpoint_writes_pkey")
+            "thread_id",
+            "checkpoint_ns",
+            "checkpoint_id",
+            "task_id",
+            "idx",
+            name=conv("checkpoint_writes_pkey"),
         ),
     )
     on_postgresql = op.get_context().dialect.name == "postgresql"

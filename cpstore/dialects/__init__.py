@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 
 from cpstore.dialects.base import Dialect, Mode, Step
 from cpstore.dialects.postgresql import PostgreSQL
@@ -15,7 +15,7 @@ __all__ = ["Dialect", "Mode", "Step", "dialect_for"]
 _DIALECTS: dict[str, type[Dialect]] = {kind.name: kind for kind in (PostgreSQL, SQLite)}
 
 
-@lru_cache(maxsize=None)
+@cache
 def dialect_for(name: str, tables: Tables) -> Dialect:
     """Give the dialect for SQLAlchemy's name of one, such as `sqlite` or `postgresql`.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 from typing import Any
 
 from sqlalchemy import (
@@ -20,7 +20,7 @@ from sqlalchemy import (
     func,
     select,
 )
-from sqlalchemy.dialects.postgresql import ARRAY, JSONB, insert
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, Insert, insert
 from sqlalchemy.exc import DBAPIError
 
 from cpstore.dialects.base import Dialect, Mode
@@ -44,8 +44,11 @@ class PostgreSQL(Dialect):
     """What is different on PostgreSQL: what SQLite says in several statements is one here."""
 
     name = "postgresql"
-    insert = staticmethod(insert)
     filters_metadata = True
+
+    def insert(self, table: Table) -> Insert:
+        """Give the insert of SQLAlchemy's dialect."""
+        return insert(table)
 
     def execution_options(self, mode: Mode) -> dict[str, Any]:
         """Choose the isolation level, whatever the application's engine has as its own.
@@ -94,15 +97,17 @@ class PostgreSQL(Dialect):
     def _delete_thread(self) -> Any:
         return _chained([step.statement for step in super().delete_thread("")])
 
-    @lru_cache(maxsize=None)  # noqa: B019 - a dialect is made once for the same tables
+    @cache  # noqa: B019 - a dialect is made once for the same tables
     def _put_chained(self, blobs: int) -> Any:
         return _chained([*(self._insert_blob(number) for number in range(blobs)), self._insert_checkpoint])
 
     @cached_property
     def _put_arrays(self) -> Any:
-        return _chained([self.keep_blob(self._insert_arrays(self.tables.blobs, "blob")), self._insert_checkpoint])
+        return _chained(
+            [self.keep_blob(self._insert_arrays(self.tables.blobs, "blob")), self._insert_checkpoint]
+        )
 
-    @lru_cache(maxsize=None)  # noqa: B019 - a dialect is made once for the same tables
+    @cache  # noqa: B019 - a dialect is made once for the same tables
     def _put_writes_chained(self, writes: int) -> Any:
         table = self.tables.writes
         return _chained(
@@ -135,7 +140,7 @@ class PostgreSQL(Dialect):
 
     # Reading
 
-    def among_keys(self, statement: Select[Any], columns: list[ColumnElement[str]]) -> Select[Any]:
+    def among_keys(self, statement: Select[Any], columns: Sequence[ColumnElement[Any]]) -> Select[Any]:
         """Join with arrays: one statement for any number of keys, each found in the primary key."""
         names = [f"key_{number}" for number in range(len(columns))]
         arrays = [bindparam(f"p_{name}", type_=ARRAY(Text())) for name in names]

@@ -1,4 +1,4 @@
-"""Statements that read. Each is built once for its shape, so that SQLAlchemy finds its compiled form again.
+"""Statements that read. Each is built once for its shape, so that its compiled form is found again.
 
 Wherever one thread is meant, its bound id stands beside each table by itself: a sharded database finds the
 shard by it, and a planner the range of the primary key.
@@ -7,7 +7,7 @@ shard by it, and a planner the range of the primary key.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any, ClassVar
 
 from sqlalchemy import (
@@ -85,12 +85,12 @@ class Reading:
         parameters = self.key_parameters([key[1:] for key in keys])
         return Step(self._in_thread(what), parameters | {"p_thread_id": threads.pop()})
 
-    @lru_cache(maxsize=None)  # noqa: B019 - a dialect is made once for the same tables
+    @cache  # noqa: B019 - a dialect is made once for the same tables
     def _across_threads(self, what: str) -> Select[Any]:
         table, statement = self._selected(what)
         return self.among_keys(statement, [table.c[name] for name in _key_columns(table)])
 
-    @lru_cache(maxsize=None)  # noqa: B019 - a dialect is made once for the same tables
+    @cache  # noqa: B019 - a dialect is made once for the same tables
     def _in_thread(self, what: str) -> Select[Any]:
         table, statement = self._selected(what)
         columns = [table.c[name] for name in _key_columns(table)[1:]]
@@ -106,7 +106,7 @@ class Reading:
             statement = statement.where(self.tables.writes.c.channel == literal_column(f"'{TASKS}'"))
         return self.tables.writes, statement
 
-    def among_keys(self, statement: Select[Any], columns: list[ColumnElement[str]]) -> Select[Any]:
+    def among_keys(self, statement: Select[Any], columns: Sequence[ColumnElement[Any]]) -> Select[Any]:
         """Keep the rows whose `columns` are one of the bound keys.
 
         Overridden where a database plans a join with arrays better than a long list.

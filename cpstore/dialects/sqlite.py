@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Connection, false
-from sqlalchemy import delete as sqlalchemy_delete
-from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy import Connection, Table, delete, false
+from sqlalchemy.dialects.sqlite import Insert, insert
 from sqlalchemy.exc import DBAPIError
 
 from cpstore.dialects.base import Dialect, Mode
@@ -20,7 +19,10 @@ class SQLite(Dialect):
     """What is different on SQLite."""
 
     name = "sqlite"
-    insert = staticmethod(insert)
+
+    def insert(self, table: Table) -> Insert:
+        """Give the insert of SQLAlchemy's dialect."""
+        return insert(table)
 
     def begin(self, connection: Connection, mode: Mode) -> None:
         """Open the transaction by hand: Python's driver would open it late, and never for reads.
@@ -32,7 +34,7 @@ class SQLite(Dialect):
         if not _in_transaction(connection):
             connection.exec_driver_sql("BEGIN" if mode is Mode.READ else "BEGIN IMMEDIATE")
         elif mode is not Mode.READ:
-            connection.execute(sqlalchemy_delete(self.tables.checkpoints).where(false()))
+            connection.execute(delete(self.tables.checkpoints).where(false()))
 
     def may_lack_tables(self, error: DBAPIError) -> bool:
         """SQLite has no code of its own for a missing table, only the general one."""

@@ -1,10 +1,10 @@
-"""Statements that write. Each is built once for its shape, so that SQLAlchemy finds its compiled form again."""
+"""Statements that write. Each is built once for its shape, so that its compiled form is found again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import Executable, Table, bindparam, delete
 
@@ -24,51 +24,68 @@ class Step(NamedTuple):
 class Writing:
     """The write statements over the three tables."""
 
-    insert: ClassVar[Callable[[Table], Any]]
-    """The database's own `insert()`, with `on_conflict_do_update` and `on_conflict_do_nothing`."""
-
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
 
     def put(self, record: CheckpointRecord) -> list[Step]:
         """Store a checkpoint and its new blobs: the same id replaces, a blob that is there is kept."""
-        checkpoint = Step(self.upsert_checkpoint(self.insert(self.tables.checkpoints)), checkpoint_row(record))
-        if not record.blobs:
-            return [checkpoint]
-        return [Step(self.keep_blob(self.insert(self.tables.blobs)), blob_rows(record)), checkpoint]
+        checkpoint = Step(self._put_checkpoint, checkpoint_row(record))
+        return [Step(self._put_blobs, blob_rows(record)), checkpoint] if record.blobs else [checkpoint]
 
     def put_writes(self, record: WritesRecord) -> list[Step]:
         """Store pending writes: row by row, a special one replaces, an ordinary one keeps what is there."""
-        return [Step(self.upsert_write(self.insert(self.tables.writes)), write_rows(record))]
+        return [Step(self._put_writes, write_rows(record))]
 
     def delete_thread(self, thread_id: str) -> list[Step]:
         """Delete all rows of a thread."""
         return [Step(statement, {"p_thread_id": thread_id}) for statement in self._thread_deletes]
 
+    def insert(self, table: Table) -> Any:
+        """Give the database's own `insert()`, with `on_conflict_do_update` and `on_conflict_do_nothing`.
+
+        Each database overrides it: `ON CONFLICT` is no standard SQL.
+        """
+        raise NotImplementedError
+
+    @cached_property
+    def _put_checkpoint(self) -> Executable:
+        return self.upsert_checkpoint(self.insert(self.tables.checkpoints))
+
+    @cached_property
+    def _put_blobs(self) -> Executable:
+        return self.keep_blob(self.insert(self.tables.blobs))
+
+    @cached_property
+    def _put_writes(self) -> Executable:
+        return self.upsert_write(self.insert(self.tables.writes))
+
     @cached_property
     def _thread_deletes(self) -> list[Executable]:
         return [delete(table).where(table.c.thread_id == bindparam("p_thread_id")) for table in self.tables]
 
-    def upsert_checkpoint(self, insert: Any) -> Any:
+    def upsert_checkpoint(self, insert: Any) -> Executable:
         """Let `insert` replace a checkpoint with the same id, its parent included."""
         replaced = ("parent_checkpoint_id", "checkpoint", "metadata")
-        return insert.on_conflict_do_update(
+        statement: Executable = insert.on_conflict_do_update(
             index_elements=primary_key(self.tables.checkpoints),
             set_={name: insert.excluded[name] for name in replaced},
         )
+        return statement
 
-    def keep_blob(self, insert: Any) -> Any:
+    def keep_blob(self, insert: Any) -> Executable:
         """Let `insert` keep a blob of the same version: a version has one value."""
-        return insert.on_conflict_do_nothing(index_elements=primary_key(self.tables.blobs))
+        statement: Executable = insert.on_conflict_do_nothing(index_elements=primary_key(self.tables.blobs))
+        return statement
 
-    def upsert_write(self, insert: Any) -> Any:
+    def upsert_write(self, insert: Any) -> Executable:
         """Let `insert` replace a write if it is special, and keep the first one otherwise."""
         replaced = ("channel", "type", "blob", "task_path")
-        return insert.on_conflict_do_update(
+        statement: Executable = insert.on_conflict_do_update(
             index_elements=primary_key(self.tables.writes),
             set_={name: insert.excluded[name] for name in replaced},
             where=insert.excluded.idx < 0,
         )
+        return statement
 
 
 def primary_key(table: Table) -> list[str]:

@@ -1,0 +1,41 @@
+"""What every door can do."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+from typing import ParamSpec, Protocol, TypeVar
+
+from cpstore.ops import Unit
+
+__all__ = ["Door", "migrations"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Door(Protocol):
+    """What the saver needs to know of a database connection: two ways to run one unit of work."""
+
+    def run(self, unit: Unit[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a unit of work."""
+
+    async def arun(self, unit: Unit[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Async version of :meth:`run`."""
+
+    def migrate(self) -> None:
+        """Bring the database to the newest revision."""
+
+    async def amigrate(self) -> None:
+        """Async version of :meth:`migrate`."""
+
+    def close(self) -> None:
+        """Dispose what a sync call can dispose."""
+
+    async def aclose(self) -> None:
+        """Dispose everything."""
+
+
+def migrations() -> ModuleType:
+    """Import :mod:`cpstore.migrations` late: Alembic is large, and a migrated database never needs it."""
+    return import_module("cpstore.migrations")

@@ -1,0 +1,95 @@
+"""The door to a sync engine."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import ParamSpec, TypeVar
+
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError
+
+from cpstore import ops
+from cpstore.dialects import Dialect, Mode
+from cpstore.doors.base import migrations
+from cpstore.doors.turns import turn
+from cpstore.engines import check_memory
+from cpstore.errors import NotMigratedError
+from cpstore.ops import Unit
+
+__all__ = ["EngineDoor"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class EngineDoor:
+    """A sync engine. Async callers have their unit run in a worker thread.
+
+    Args:
+        engine: The engine; it is neither changed nor disposed, except by :meth:`close`.
+        sql: The dialect of its database.
+
+    Raises:
+        MemoryDatabaseError: Its connections would each see another memory database.
+    """
+
+    def __init__(self, engine: Engine, sql: Dialect) -> None:
+        check_memory(engine)
+        self._engine = engine
+        self._sql = sql
+        self._engines = {mode: engine.execution_options(**sql.execution_options(mode)) for mode in Mode}
+
+    def run(self, unit: Unit[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a unit of work in a transaction of its own."""
+        try:
+            with self._begin(unit.mode) as connection:
+                return unit(connection, self._sql, *args, **kwargs)
+        except DBAPIError as error:
+            self._explain(error)
+            raise
+
+    async def arun(self, unit: Unit[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Async version of :meth:`run`. A call that is cancelled ends when its unit has ended."""
+        return await _in_thread(lambda: self.run(unit, *args, **kwargs))
+
+    def migrate(self) -> None:
+        """Bring the database to the newest revision."""
+        with turn(self._engine):
+            migrations().upgrade(self._engine)
+
+    async def amigrate(self) -> None:
+        """Async version of :meth:`migrate`."""
+        await _in_thread(self.migrate)
+
+    def close(self) -> None:
+        """Dispose the engine."""
+        self._engine.dispose()
+
+    async def aclose(self) -> None:
+        """Async version of :meth:`close`."""
+        await asyncio.to_thread(self.close)
+
+    @contextmanager
+    def _begin(self, mode: Mode) -> Iterator[Connection]:
+        with turn(self._engine), self._engines[mode].begin() as connection:
+            self._sql.begin(connection, mode)
+            yield connection
+
+    def _explain(self, error: DBAPIError) -> None:
+        if self._sql.may_lack_tables(error):
+            with self._begin(ops.lacks_tables.mode) as connection:
+                lacks = ops.lacks_tables(connection, self._sql)
+            if lacks:
+                raise NotMigratedError from error
+
+
+async def _in_thread(work: Callable[[], T]) -> T:
+    """Run `work` in a thread. A caller that is cancelled waits for its end: a thread cannot be stopped."""
+    task = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.gather(task, return_exceptions=True)
+        raise
