@@ -25,7 +25,7 @@ warnings.filterwarnings("ignore", ".*expression-based index '?checkpoints_run_id
 def url() -> str:
     given = context.get_x_argument(as_dictionary=True).get("url")
     found = (
-        given or os.environ.get("CPSTORE_DATABASE_URL") or context.config.get_main_option("sqlalchemy.url")
+        given or os.environ.get("CPSTORE_DATABASE_URL") or context.config.get_alembic_option("sqlalchemy.url")
     )
     if not found:
         raise SystemExit("Which database? Pass -x url=sqlite:///chat.db, or set CPSTORE_DATABASE_URL.")

@@ -49,6 +49,19 @@ __all__ = [
 ]
 
 
+class _JSONText(TypeDecorator[Any]):
+    """JSON in a text column, written and parsed here; text that is bound is taken as JSON already."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
+        return value if value is None or isinstance(value, str) else json.dumps(value)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
+        return None if value is None else json.loads(value)
+
+
 class _TextualJSONB(UserDefinedType[str]):
     """JSONB that crosses the wire as text in both directions."""
 
@@ -58,33 +71,24 @@ class _TextualJSONB(UserDefinedType[str]):
         return "JSONB"
 
     def bind_expression(self, bindvalue: Any) -> ColumnElement[Any]:
-        return cast(type_coerce(bindvalue, Text()), JSONB())
+        return cast(type_coerce(bindvalue, _JSONText()), JSONB())
 
     def column_expression(self, column: Any) -> ColumnElement[Any]:
-        return cast(column, Text())
+        return type_coerce(cast(column, Text()), _JSONText())
 
 
-class JSONDocument(TypeDecorator[Any]):
+class JSONDocument(_JSONText):
     """A JSON object: JSONB on PostgreSQL, JSON text on SQLite.
 
     It is bound and read as text, so that neither an engine's `json_serializer` nor a driver's JSON codec has
     a part in what is stored. Text that is bound is taken as JSON already; a result is parsed.
     """
 
-    impl = Text
     cache_ok = True
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         """Choose the column type of the database."""
         return dialect.type_descriptor(_TextualJSONB() if dialect.name == "postgresql" else Text())
-
-    def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
-        """Give JSON text for a Python value."""
-        return value if value is None or isinstance(value, str) else json.dumps(value)
-
-    def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
-        """Give the Python value for JSON text."""
-        return None if value is None else json.loads(value)
 
 
 class run_id_of(FunctionElement[str]):  # noqa: N801 - reads as the SQL function that it stands for
