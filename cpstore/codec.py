@@ -44,6 +44,7 @@ from cpstore.records import (
     Query,
     Write,
     WritesRecord,
+    version_text,
 )
 
 __all__ = ["decode", "encode_checkpoint", "encode_query", "encode_writes"]
@@ -158,7 +159,7 @@ def _dump_text(serde: SerializerProtocol, value: Any) -> tuple[str, str]:
 
 
 def _encode_blob(serde: SerializerProtocol, channel: str, version: Any, values: Mapping[str, Any]) -> Blob:
-    name, text = identifier("channel", channel), identifier("version", version)
+    name, text = identifier("channel", channel), identifier("version", version_text(version))
     if channel not in values:
         return Blob(name, text, _EMPTY, None)
     return Blob(name, text, *serde.dumps_typed(values[channel]))

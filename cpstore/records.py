@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -24,10 +25,16 @@ __all__ = [
     "Query",
     "Write",
     "WritesRecord",
+    "version_text",
 ]
 
 TASKS = "__pregel_tasks"
 """LangGraph's channel of pending sends. Before checkpoint format 4 they were writes of the parent."""
+
+
+def version_text(version: Any) -> str:
+    """Give the text by which a blob is found: JSONB writes a float without exponent, so this does too."""
+    return f"{Decimal(repr(version)):f}" if isinstance(version, float) else str(version)
 
 
 class Key(NamedTuple):
@@ -115,7 +122,9 @@ class CheckpointRow:
     def blob_keys(self) -> list[BlobKey]:
         """Keys of all the blobs that this checkpoint may point at. Versions are looked up by their text."""
         versions = self.document.get("channel_versions") or {}
-        return [BlobKey(*self.key[:2], channel, str(version)) for channel, version in versions.items()]
+        return [
+            BlobKey(*self.key[:2], channel, version_text(version)) for channel, version in versions.items()
+        ]
 
     @property
     def sends_key(self) -> Key | None:

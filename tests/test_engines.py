@@ -64,7 +64,10 @@ def test_what_is_no_engine_is_refused() -> None:
 
 def kinds(made: Engines) -> tuple[str | None, str | None]:
     sync, asynchronous = made
-    return sync and sync.url.drivername, asynchronous and asynchronous.url.drivername
+    return (
+        None if sync is None else sync.url.drivername,
+        None if asynchronous is None else asynchronous.url.drivername,
+    )
 
 
 def test_each_driver_gives_what_it_can() -> None:
@@ -140,7 +143,7 @@ def put_from_threads(saver: SQLAlchemySaver, count: int) -> list[BaseException]:
         try:
             stored = saver.put(config(str(number)), empty_checkpoint(), {"step": number}, {})
             saver.put_writes(stored, [("channel", number)], "task")
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             raised.append(error)
 
     threads = [threading.Thread(target=put, args=(number,)) for number in range(count)]

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from alembic import command
 from sqlalchemy import Engine, create_engine, event, inspect, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from alembic import command
 from cpstore import Base, SQLAlchemySaver, migrations
 from tests.conftest import dispose
 

@@ -50,9 +50,8 @@ class AsyncEngineDoor:
         Raises:
             AsyncOnlyError: This thread runs an event loop, or no loop that used the door is running.
         """
-        return asyncio.run_coroutine_threadsafe(
-            self.arun(unit, *args, **kwargs), self._running_loop()
-        ).result()
+        loop = self._running_loop()
+        return asyncio.run_coroutine_threadsafe(self.arun(unit, *args, **kwargs), loop).result()
 
     async def arun(self, unit: Unit[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a unit of work in a transaction of its own."""
@@ -71,7 +70,8 @@ class AsyncEngineDoor:
         Raises:
             AsyncOnlyError: As :meth:`run`.
         """
-        asyncio.run_coroutine_threadsafe(self.amigrate(), self._running_loop()).result()
+        loop = self._running_loop()
+        asyncio.run_coroutine_threadsafe(self.amigrate(), loop).result()
 
     async def amigrate(self) -> None:
         """Bring the database to the newest revision."""

@@ -88,8 +88,13 @@ class EngineDoor:
 async def _in_thread(work: Callable[[], T]) -> T:
     """Run `work` in a thread. A caller that is cancelled waits for its end: a thread cannot be stopped."""
     task = asyncio.ensure_future(asyncio.to_thread(work))
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.gather(task, return_exceptions=True)
-        raise
+    cancelled = False
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError:
+            cancelled = True
+    if cancelled and not task.cancelled():
+        task.exception()  # seen, and given up with the call
+        raise asyncio.CancelledError
+    return task.result()
