@@ -12,16 +12,21 @@ from cpstore.errors import (
     MigrationTurnError,
     MissingDriverError,
     NotMigratedError,
+    ThreadExistsError,
+    UnknownCheckpointError,
     UnsupportedDatabaseError,
 )
 from cpstore.models import Base, Checkpoint, CheckpointBlob, CheckpointWrite
 from cpstore.saver import SQLAlchemySaver
+from cpstore.structure import Removed
+from cpstore.summaries import CheckpointSummary, ThreadSummary
 
 __all__ = [
     "AsyncOnlyError",
     "Base",
     "Checkpoint",
     "CheckpointBlob",
+    "CheckpointSummary",
     "CheckpointWrite",
     "ConfigurationError",
     "CpstoreError",
@@ -31,6 +36,10 @@ __all__ = [
     "MigrationTurnError",
     "MissingDriverError",
     "NotMigratedError",
+    "Removed",
     "SQLAlchemySaver",
+    "ThreadExistsError",
+    "ThreadSummary",
+    "UnknownCheckpointError",
     "UnsupportedDatabaseError",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -11,7 +11,18 @@ from langchain_core.runnables import RunnableConfig
 from cpstore.errors import InvalidConfigError
 from cpstore.records import Address, Key
 
-__all__ = ["BYTES", "address_of", "config_of", "identifier", "key_of", "next_version", "version_order"]
+__all__ = [
+    "BYTES",
+    "address_of",
+    "config_of",
+    "configurable_of",
+    "identifier",
+    "key_of",
+    "next_version",
+    "optional_identifier",
+    "thread_ids",
+    "version_order",
+]
 
 BYTES: Mapping[str, int] = {
     "thread_id": 512,
@@ -41,6 +52,18 @@ def identifier(name: str, value: Any) -> str:
     if size > BYTES[name]:
         raise InvalidConfigError(f"{name} has {size} bytes; at most {BYTES[name]} fit its index")
     return text
+
+
+def thread_ids(values: Sequence[Any]) -> list[str]:
+    """Give ids of threads as their texts, each once.
+
+    Raises:
+        TypeError: It is one text, whose letters would be taken for ids.
+        InvalidConfigError: As :func:`identifier`.
+    """
+    if isinstance(values, (str, bytes)):
+        raise TypeError("thread_ids must be a sequence of ids, not one text")
+    return list(dict.fromkeys(identifier("thread_id", value) for value in values))
 
 
 def configurable_of(config: RunnableConfig | None) -> Mapping[str, Any]:

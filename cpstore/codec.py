@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -20,6 +20,8 @@ from langgraph.checkpoint.base import (
     Checkpoint,
     CheckpointMetadata,
     CheckpointTuple,
+    DeltaChannelHistory,
+    PendingWrite,
     get_checkpoint_metadata,
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
@@ -36,21 +38,34 @@ from cpstore.addresses import (
 )
 from cpstore.metadata import dump_metadata
 from cpstore.records import (
+    EMPTY,
     TASKS,
+    UNVERSIONED,
     Blob,
+    ChannelHistory,
     CheckpointRecord,
+    CheckpointRow,
     Key,
     LoadedCheckpoint,
     Query,
+    ThreadQuery,
     Write,
     WritesRecord,
     version_text,
 )
 
-__all__ = ["decode", "encode_checkpoint", "encode_query", "encode_writes"]
+__all__ = [
+    "decode",
+    "decode_histories",
+    "encode_channels",
+    "encode_checkpoint",
+    "encode_history_query",
+    "encode_query",
+    "encode_thread_query",
+    "encode_writes",
+]
 
-_EMPTY = "empty"
-_UNVERSIONED = "__unversioned__"
+_THREADS = 200
 _INLINE_CHARACTERS = 256
 _INLINE_BITS = 63
 
@@ -124,6 +139,62 @@ def encode_query(
     )
 
 
+def encode_history_query(thread_id: Any, checkpoint_ns: str | None, limit: int | None) -> Query:
+    """Encode what `history` was given.
+
+    Raises:
+        ValueError: `limit` is negative.
+    """
+    place = {"thread_id": identifier("thread_id", thread_id), "checkpoint_ns": checkpoint_ns}
+    return encode_query({"configurable": place}, None, None, limit)
+
+
+def encode_thread_query(
+    limit: int, after: str | None, filter: Mapping[str, Any] | None, order: str
+) -> ThreadQuery | None:
+    """Encode what `list_threads` was given; None if it asks for nothing.
+
+    Raises:
+        ValueError: `limit` is negative, or `order` or `after` is none of ours.
+    """
+    if limit < 0:
+        raise ValueError(f"limit must be at least 0, not {limit}")
+    if order not in ("newest", "thread_id"):
+        raise ValueError(f"order must be newest or thread_id, not {order!r}")
+    return ThreadQuery(
+        size=max(1, min(limit, _THREADS)),
+        by_id=order == "thread_id",
+        after=None if after is None else _cursor(after),
+        filter=dump_metadata(filter) if filter else None,
+    )
+
+
+def _cursor(text: str) -> tuple[str, str]:
+    try:
+        checkpoint_id, thread_id = json.loads(text)
+    except ValueError:
+        raise ValueError("after must be the cursor of a thread that list_threads gave") from None
+    return identifier("checkpoint_id", checkpoint_id), identifier("thread_id", thread_id)
+
+
+def encode_channels(channels: Sequence[str]) -> list[str]:
+    """Encode the channels that `get_delta_channel_history` was given, each once."""
+    return list(dict.fromkeys(identifier("channel", channel) for channel in channels))
+
+
+def decode_histories(
+    serde: SerializerProtocol, histories: Mapping[str, ChannelHistory]
+) -> dict[str, DeltaChannelHistory]:
+    """Give what LangGraph rebuilds delta channels from."""
+    decoded: dict[str, DeltaChannelHistory] = {}
+    for channel, history in histories.items():
+        decoded[channel] = {"writes": [_decode_write(serde, write) for write in history.writes]}
+        if history.seed is not None:
+            row, blob = history.seed
+            decoded[channel]["seed"] = _values(serde, row, [blob] if blob else [], {channel})[channel]
+    return decoded
+
+
 def decode(serde: SerializerProtocol, loaded: LoadedCheckpoint) -> CheckpointTuple:
     """Give what LangGraph is to see. All values are made anew: LangGraph changes them in place."""
     row = loaded.row
@@ -133,10 +204,7 @@ def decode(serde: SerializerProtocol, loaded: LoadedCheckpoint) -> CheckpointTup
         checkpoint=_decode_checkpoint(serde, loaded),
         metadata=cast("CheckpointMetadata", json.loads(row.metadata)),
         parent_config=None if parent is None else config_of(row.key._replace(checkpoint_id=parent)),
-        pending_writes=[
-            (write.task_id, write.channel, serde.loads_typed((write.type, write.blob)))
-            for write in _in_order(loaded.writes)
-        ],
+        pending_writes=[_decode_write(serde, write) for write in sorted(loaded.writes, key=Write.order)],
     )
 
 
@@ -149,7 +217,7 @@ def _dump_document(serde: SerializerProtocol, checkpoint: Checkpoint, inline: di
         if channel not in inline and channel not in versions
     }
     if bare:
-        document[_UNVERSIONED] = {channel: _dump_text(serde, value) for channel, value in bare.items()}
+        document[UNVERSIONED] = {channel: _dump_text(serde, value) for channel, value in bare.items()}
     return json.dumps(document, allow_nan=False)
 
 
@@ -161,7 +229,7 @@ def _dump_text(serde: SerializerProtocol, value: Any) -> tuple[str, str]:
 def _encode_blob(serde: SerializerProtocol, channel: str, version: Any, values: Mapping[str, Any]) -> Blob:
     name, text = identifier("channel", channel), identifier("version", version_text(version))
     if channel not in values:
-        return Blob(name, text, _EMPTY, None)
+        return Blob(name, text, EMPTY, None)
     return Blob(name, text, *serde.dumps_typed(values[channel]))
 
 
@@ -182,30 +250,41 @@ def _is_inline(value: Any) -> bool:
     return value is None or kind is bool
 
 
+def _decode_write(serde: SerializerProtocol, write: Write) -> PendingWrite:
+    return write.task_id, write.channel, serde.loads_typed((write.type, write.blob))
+
+
 def _decode_checkpoint(serde: SerializerProtocol, loaded: LoadedCheckpoint) -> Checkpoint:
     document = dict(loaded.row.document)
-    values = dict(document.get("channel_values") or {})
-    for channel, (kind, text) in document.pop(_UNVERSIONED, {}).items():
-        values[channel] = serde.loads_typed((kind, base64.b64decode(text)))
-    for blob in loaded.blobs:
-        if blob.type != _EMPTY:
-            values[blob.channel] = serde.loads_typed((blob.type, blob.blob or b""))
-    document["channel_values"] = values
+    document["channel_values"] = _values(serde, loaded.row, loaded.blobs)
+    document.pop(UNVERSIONED, None)
     if loaded.sends:
         _move_sends(serde, document, loaded.sends)
     return cast("Checkpoint", document)
 
 
+def _values(
+    serde: SerializerProtocol,
+    row: CheckpointRow,
+    blobs: Iterable[Blob],
+    wanted: Container[str] | None = None,
+) -> dict[str, Any]:
+    """Give the values of channels; a blob goes before what the document says."""
+    values = dict(row.document.get("channel_values") or {})
+    for channel, (kind, text) in row.unversioned.items():
+        if wanted is None or channel in wanted:
+            values[channel] = serde.loads_typed((kind, base64.b64decode(text)))
+    for blob in blobs:
+        if blob.type != EMPTY:
+            values[blob.channel] = serde.loads_typed((blob.type, blob.blob or b""))
+    return values
+
+
 def _move_sends(serde: SerializerProtocol, document: dict[str, Any], sends: Sequence[Write]) -> None:
     """Put a parent's sends where formats since 4 have them: in the tasks channel."""
     document["channel_values"][TASKS] = [
-        serde.loads_typed((write.type, write.blob)) for write in _in_order(sends)
+        serde.loads_typed((write.type, write.blob)) for write in sorted(sends, key=Write.order)
     ]
     versions = dict(document.get("channel_versions") or {})
     versions[TASKS] = max(versions.values(), key=version_order, default=next_version(None))
     document["channel_versions"] = versions
-
-
-def _in_order(writes: Sequence[Write]) -> list[Write]:
-    # By code point, whatever the collation of the database is; LangGraph's `writes_sort_key`.
-    return sorted(writes, key=lambda write: (write.task_path, write.task_id, write.idx))

@@ -11,6 +11,8 @@ cannot say::
     ├── InvalidConfigError (ValueError)
     ├── AsyncOnlyError (RuntimeError)
     ├── NotMigratedError
+    ├── ThreadExistsError (ValueError)
+    ├── UnknownCheckpointError (LookupError)
     └── MigrationTurnError (TimeoutError)
 """
 
@@ -25,6 +27,8 @@ __all__ = [
     "MigrationTurnError",
     "MissingDriverError",
     "NotMigratedError",
+    "ThreadExistsError",
+    "UnknownCheckpointError",
     "UnsupportedDatabaseError",
 ]
 
@@ -73,6 +77,17 @@ class NotMigratedError(CpstoreError):
 
     Run `cpstore db upgrade --url …`, or call `saver.setup()` (async: `await saver.asetup()`) once.
     """
+
+
+class ThreadExistsError(CpstoreError, ValueError):
+    """The thread to copy to has checkpoints already, and two histories cannot be one.
+
+    Choose a new thread id, or delete that thread first.
+    """
+
+
+class UnknownCheckpointError(CpstoreError, LookupError):
+    """The root graph of this thread has no checkpoint with this id."""
 
 
 class MigrationTurnError(CpstoreError, TimeoutError):

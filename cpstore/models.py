@@ -7,6 +7,7 @@ select, join and relate them; the saver itself runs Core statements on their tab
   have to sort by code point, as Python and SQLite sort them, whatever the locale of the database is.
 * There is no foreign key: LangGraph saves in the background, and a write may arrive before its checkpoint.
 * Names of constraints are wrapped in `conv`, so that a naming convention of a host leaves them as they are.
+* Ids of checkpoints are times, so the index that begins with them gives what is newest over all threads.
 * Each unique key begins with `thread_id`, so that the tables can be sharded by it.
 """
 
@@ -169,6 +170,10 @@ class Checkpoint(Base):
 
 
 Index(conv("checkpoints_run_id_idx"), run_id_of(Checkpoint.__table__.c.metadata))
+Index(
+    conv("checkpoints_checkpoint_id_idx"),
+    *(Checkpoint.__table__.c[name] for name in ("checkpoint_id", "thread_id", "checkpoint_ns")),
+)
 
 
 class CheckpointBlob(Base):

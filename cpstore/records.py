@@ -10,26 +10,39 @@ import json
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 __all__ = [
+    "EMPTY",
     "TASKS",
+    "UNVERSIONED",
     "Address",
     "Blob",
     "BlobKey",
+    "ChannelHistory",
     "CheckpointRecord",
     "CheckpointRow",
     "Key",
     "LoadedCheckpoint",
     "Page",
     "Query",
+    "ThreadQuery",
     "Write",
     "WritesRecord",
     "version_text",
 ]
 
+Item = TypeVar("Item")
+Asked = TypeVar("Asked")
+
 TASKS = "__pregel_tasks"
 """LangGraph's channel of pending sends. Before checkpoint format 4 they were writes of the parent."""
+
+UNVERSIONED = "__unversioned__"
+"""Where a checkpoint's document holds encoded values that have no version, and so can have no blob."""
+
+EMPTY = "empty"
+"""The type of a blob that tells that its channel had no value at this version. It has no bytes."""
 
 
 def version_text(version: Any) -> str:
@@ -95,6 +108,13 @@ class Write:
     blob: bytes
     task_path: str
 
+    def order(self) -> tuple[str, str, int]:
+        """Give the order of writes under a checkpoint: LangGraph's `writes_sort_key`, by code point.
+
+        It is sorted by in Python, so that the collation of a database has no part in it.
+        """
+        return self.task_path, self.task_id, self.idx
+
 
 @dataclass(frozen=True)
 class WritesRecord:
@@ -119,12 +139,26 @@ class CheckpointRow:
         return dict(json.loads(self.checkpoint))
 
     @property
-    def blob_keys(self) -> list[BlobKey]:
-        """Keys of all the blobs that this checkpoint may point at. Versions are looked up by their text."""
+    def unversioned(self) -> dict[str, tuple[str, str]]:
+        """Values without a version, which no blob can hold: their type, and their bytes in base 64."""
+        return dict(self.document.get(UNVERSIONED, {}))
+
+    def has_inline(self, channel: str) -> bool:
+        """Whether the document itself has a value of a channel."""
+        return channel in (self.document.get("channel_values") or {}) or channel in self.unversioned
+
+    def blob_key(self, channel: str) -> BlobKey | None:
+        """The key of the blob that a channel may have; None if it has no version here."""
         versions = self.document.get("channel_versions") or {}
-        return [
-            BlobKey(*self.key[:2], channel, version_text(version)) for channel, version in versions.items()
-        ]
+        if channel not in versions:
+            return None
+        return BlobKey(*self.key[:2], channel, version_text(versions[channel]))
+
+    @property
+    def blob_keys(self) -> list[BlobKey]:
+        """Keys of all the blobs that this checkpoint may point at."""
+        keys = (self.blob_key(channel) for channel in self.document.get("channel_versions") or {})
+        return [key for key in keys if key is not None]
 
     @property
     def sends_key(self) -> Key | None:
@@ -164,8 +198,30 @@ class Query:
 
 
 @dataclass(frozen=True)
-class Page:
-    """Some loaded checkpoints, newest first, and the query for the next page (None after the last)."""
+class ThreadQuery:
+    """Which threads `list_threads` is asked for, and where it stands.
 
-    checkpoints: list[LoadedCheckpoint]
-    next: Query | None
+    `size` threads are looked at together. `after` is a pair of checkpoint id and thread id: the search goes on below it. `filter` is a JSON object
+    that the metadata of a thread's newest checkpoint must contain.
+    """
+
+    size: int
+    by_id: bool = False
+    after: tuple[str, str] | None = None
+    filter: str | None = None
+
+
+@dataclass(frozen=True)
+class Page(Generic[Item, Asked]):
+    """Some of what was asked for, in its order, and the query for the next page (None after the last)."""
+
+    items: list[Item]
+    next: Asked | None
+
+
+@dataclass(frozen=True)
+class ChannelHistory:
+    """What the ancestors of a checkpoint tell of one channel: writes, oldest first, and where they begin."""
+
+    writes: tuple[Write, ...]
+    seed: tuple[CheckpointRow, Blob | None] | None

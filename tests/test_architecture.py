@@ -23,17 +23,24 @@ ROOMS: dict[str, set[str]] = {
     "records": set(),
     "filters": set(),
     "metadata": set(),
+    "structure": set(),
+    "times": set(),
+    "summaries": {"times"},
     "addresses": {"errors", "records", *ABOVE},
+    "retention": {"addresses", "metadata", "records", "times"},
     "codec": {"addresses", "metadata", "records", *ABOVE},
     "models": {"sqlalchemy"},
     "dialects": {"errors", "models", "records", "sqlalchemy"},
-    "ops": {"dialects", "filters", "records", "sqlalchemy"},
+    "ops": {"dialects", "errors", "filters", "records", "structure", "summaries", "sqlalchemy"},
     "engines": {"errors", "sqlalchemy"},
     "migrations": {"dialects", "models", "sqlalchemy", "alembic"},
     "doors": {"dialects", "engines", "errors", "models", "ops", "sqlalchemy"},
-    "saver": {"addresses", "codec", "doors", "engines", "models", "ops", "records", "sqlalchemy", *ABOVE},
+    "saver": {
+        *("addresses", "codec", "doors", "engines", "models", "ops", "records", "retention"),
+        *("structure", "summaries", "sqlalchemy", *ABOVE),
+    },
     "cli": {"engines", "errors", "migrations", "sqlalchemy"},
-    "": {"engines", "errors", "models", "saver"},
+    "": {"engines", "errors", "models", "saver", "structure", "summaries"},
 }
 FENCED = {"alembic", "sqlalchemy", "ormsgpack", *ABOVE}
 

@@ -17,8 +17,17 @@ if TYPE_CHECKING:
 
 KIT = "langgraph.checkpoint.conformance"
 
-CAPABILITIES = ("put", "put_writes", "get_tuple", "list", "delete_thread")
-"""As the kit names them; `delete_for_runs`, `copy_thread` and `prune` follow when the saver has them."""
+CAPABILITIES = (
+    "put",
+    "put_writes",
+    "get_tuple",
+    "list",
+    "delete_thread",
+    "delete_for_runs",
+    "copy_thread",
+    "prune",
+)
+"""All that the kit knows, as it names them."""
 
 
 def checks() -> Iterator[Any]:

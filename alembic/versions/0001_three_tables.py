@@ -71,9 +71,13 @@ def upgrade() -> None:
     on_postgresql = op.get_context().dialect.name == "postgresql"
     run_id = "(metadata ->> 'run_id')" if on_postgresql else "json_extract(metadata, '$.run_id')"
     op.create_index(conv("checkpoints_run_id_idx"), "checkpoints", [sa.text(run_id)])
+    op.create_index(
+        conv("checkpoints_checkpoint_id_idx"), "checkpoints", ["checkpoint_id", "thread_id", "checkpoint_ns"]
+    )
 
 
 def downgrade() -> None:
+    op.drop_index("checkpoints_checkpoint_id_idx", table_name="checkpoints")
     op.drop_index("checkpoints_run_id_idx", table_name="checkpoints")
     op.drop_table("checkpoint_writes")
     op.drop_table("checkpoint_blobs")

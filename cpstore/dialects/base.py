@@ -12,8 +12,11 @@ from typing import Any, ClassVar
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
+from cpstore.dialects.browsing import Browsing
+from cpstore.dialects.keys import Step
 from cpstore.dialects.reading import Reading
-from cpstore.dialects.writing import Step, Writing
+from cpstore.dialects.structure import Structuring
+from cpstore.dialects.writing import Writing
 
 __all__ = ["Dialect", "Mode", "Step"]
 
@@ -23,10 +26,12 @@ class Mode(enum.Enum):
 
     READ = "several reads that see one snapshot"
     WRITE = "several statements, all or nothing; may read before it writes"
+    COPY = "several statements that see one snapshot, all or nothing"
+    ALONE = "statements that no transaction may hold"
     STATEMENT = "one write, all or nothing: a single statement where the database can say it in one"
 
 
-class Dialect(Writing, Reading):
+class Dialect(Writing, Reading, Structuring, Browsing):
     """One database's way to say what cpstore needs.
 
     Args:
@@ -46,6 +51,12 @@ class Dialect(Writing, Reading):
         """Do what must come first in the transaction.
 
         Overridden where a database locks too late unless it is told before the first statement.
+        """
+
+    def reclaim(self, connection: Connection) -> None:
+        """Give the space of deleted rows back to the file system.
+
+        Overridden where the database does not do it by itself, and keeps the space for ever.
         """
 
     def take_migration_turn(self, connection: Connection, seconds: int) -> None:

@@ -13,7 +13,6 @@ from sqlalchemy import (
     Select,
     Table,
     Text,
-    and_,
     bindparam,
     cast,
     column,
@@ -24,7 +23,8 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB, Insert, insert
 from sqlalchemy.exc import DBAPIError
 
 from cpstore.dialects.base import Dialect, Mode
-from cpstore.dialects.writing import Step, blob_rows, checkpoint_row, write_rows
+from cpstore.dialects.keys import Step
+from cpstore.dialects.writing import blob_rows, checkpoint_row, write_rows
 from cpstore.errors import MigrationTurnError
 from cpstore.records import CheckpointRecord, WritesRecord
 
@@ -32,6 +32,14 @@ __all__ = ["PostgreSQL"]
 
 _LACKS_TABLES = {"42P01", "42703", "3F000"}
 """SQLSTATE of an undefined table, an undefined column and an invalid schema name."""
+
+_LEVELS = {
+    Mode.READ: "REPEATABLE READ",
+    Mode.WRITE: "READ COMMITTED",
+    Mode.COPY: "REPEATABLE READ",
+    Mode.STATEMENT: "AUTOCOMMIT",
+    Mode.ALONE: "AUTOCOMMIT",
+}
 
 _LOCK_NOT_AVAILABLE = "55P03"
 
@@ -55,8 +63,7 @@ class PostgreSQL(Dialect):
 
         None of them costs a round trip: drivers send the level with `BEGIN`, or send no `BEGIN`.
         """
-        levels = {Mode.READ: "REPEATABLE READ", Mode.WRITE: "READ COMMITTED", Mode.STATEMENT: "AUTOCOMMIT"}
-        return {"isolation_level": levels[mode]}
+        return {"isolation_level": _LEVELS[mode]}
 
     def take_migration_turn(self, connection: Connection, seconds: int) -> None:
         """Wait for an advisory lock of the transaction, which works behind a transaction pooler too."""
@@ -140,17 +147,18 @@ class PostgreSQL(Dialect):
 
     # Reading
 
-    def among_keys(self, statement: Select[Any], columns: Sequence[ColumnElement[Any]]) -> Select[Any]:
-        """Join with arrays: one statement for any number of keys, each found in the primary key."""
-        names = [f"key_{number}" for number in range(len(columns))]
-        arrays = [bindparam(f"p_{name}", type_=ARRAY(Text())) for name in names]
-        keys = func.unnest(*arrays).table_valued(*(column(name, Text()) for name in names), name="keys")
-        keys = keys.render_derived()
-        return statement.join(keys, and_(*(ours == key for ours, key in zip(columns, keys.c, strict=True))))
+    def bound_keys(self, width: int, name: str = "keys") -> Select[Any]:
+        """One array a column."""
+        columns = [column(f"{name}_{position}", Text()) for position in range(width)]
+        arrays = [bindparam(f"p_{each.name}", type_=ARRAY(Text())) for each in columns]
+        keys = func.unnest(*arrays).table_valued(*columns, name=name)
+        return select(*keys.render_derived().c)
 
-    def key_parameters(self, keys: Sequence[tuple[str, ...]]) -> dict[str, Any]:
+    def key_parameters(self, keys: Sequence[tuple[str, ...]], name: str = "keys") -> dict[str, Any]:
         """Give one array a column."""
-        return {f"p_key_{number}": list(values) for number, values in enumerate(zip(*keys, strict=True))}
+        return {
+            f"p_{name}_{position}": list(values) for position, values in enumerate(zip(*keys, strict=True))
+        }
 
     def metadata_contains(self, metadata: ColumnElement[Any], pattern: BindParameter[str]) -> Any:
         """PostgreSQL's own containment."""

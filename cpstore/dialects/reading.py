@@ -10,21 +10,9 @@ from collections.abc import Sequence
 from functools import cache, cached_property, lru_cache
 from typing import Any, ClassVar
 
-from sqlalchemy import (
-    BindParameter,
-    ColumnElement,
-    Select,
-    Table,
-    Text,
-    bindparam,
-    cast,
-    literal_column,
-    select,
-    tuple_,
-)
+from sqlalchemy import BindParameter, ColumnElement, Select, Table, literal_column, select, tuple_
 
-from cpstore.dialects.writing import Step
-from cpstore.models import Tables
+from cpstore.dialects.keys import Keys, Step, bound, key_columns, number, text_of
 from cpstore.records import TASKS, BlobKey, Key, Query
 
 __all__ = ["Reading"]
@@ -33,10 +21,8 @@ _KEY = Key._fields
 _CONDITIONS = ("thread_id", "checkpoint_ns", "checkpoint_id", "before", "filter", "after")
 
 
-class Reading:
+class Reading(Keys):
     """The read statements over the three tables."""
-
-    tables: Tables
 
     filters_metadata: ClassVar[bool] = False
     """Whether the database can tell if metadata contains a filter; if not, the reader reads it and looks."""
@@ -46,18 +32,18 @@ class Reading:
     @cached_property
     def newest(self) -> Select[Any]:
         """The newest checkpoint of a thread and namespace."""
-        return self._in_namespace.order_by(self.tables.checkpoints.c.checkpoint_id.desc()).limit(_number(1))
+        return self._in_namespace.order_by(self.tables.checkpoints.c.checkpoint_id.desc()).limit(number(1))
 
     @cached_property
     def exact(self) -> Select[Any]:
         """The checkpoint of a thread and namespace with an id."""
-        return self._in_namespace.where(self.tables.checkpoints.c.checkpoint_id == _bound("checkpoint_id"))
+        return self._in_namespace.where(self.tables.checkpoints.c.checkpoint_id == bound("checkpoint_id"))
 
     @cached_property
     def _in_namespace(self) -> Select[Any]:
         row = self.tables.checkpoints.c
         return select(*_checkpoint_columns(self.tables.checkpoints)).where(
-            row.thread_id == _bound("thread_id"), row.checkpoint_ns == _bound("checkpoint_ns")
+            row.thread_id == bound("thread_id"), row.checkpoint_ns == bound("checkpoint_ns")
         )
 
     # Rows of many keys
@@ -82,19 +68,17 @@ class Reading:
         threads = {key[0] for key in keys}
         if len(threads) > 1:
             return Step(self._across_threads(what), self.key_parameters(keys))
-        parameters = self.key_parameters([key[1:] for key in keys])
-        return Step(self._in_thread(what), parameters | {"p_thread_id": threads.pop()})
+        return Step(self._in_thread(what), self.thread_parameters(threads.pop(), [key[1:] for key in keys]))
 
     @cache  # noqa: B019 - a dialect is made once for the same tables
     def _across_threads(self, what: str) -> Select[Any]:
         table, statement = self._selected(what)
-        return self.among_keys(statement, [table.c[name] for name in _key_columns(table)])
+        return statement.where(self.among_keys([table.c[name] for name in key_columns(table)]))
 
     @cache  # noqa: B019 - a dialect is made once for the same tables
     def _in_thread(self, what: str) -> Select[Any]:
         table, statement = self._selected(what)
-        columns = [table.c[name] for name in _key_columns(table)[1:]]
-        return self.among_keys(statement.where(table.c.thread_id == _bound("thread_id")), columns)
+        return statement.where(self.among_keys_of_thread(table))
 
     def _selected(self, what: str) -> tuple[Table, Select[Any]]:
         if what == "checkpoints":
@@ -105,17 +89,6 @@ class Reading:
         if what == "sends":
             statement = statement.where(self.tables.writes.c.channel == literal_column(f"'{TASKS}'"))
         return self.tables.writes, statement
-
-    def among_keys(self, statement: Select[Any], columns: Sequence[ColumnElement[Any]]) -> Select[Any]:
-        """Keep the rows whose `columns` are one of the bound keys.
-
-        Overridden where a database plans a join with arrays better than a long list.
-        """
-        return statement.where(tuple_(*columns).in_(bindparam("p_keys", expanding=True)))
-
-    def key_parameters(self, keys: Sequence[tuple[str, ...]]) -> dict[str, Any]:
-        """Give the parameters that :meth:`among_keys` asks for."""
-        return {"p_keys": list(keys)}
 
     # Searching
 
@@ -136,48 +109,31 @@ class Reading:
     def _scanned(self, given: tuple[str, ...], size: int) -> Select[Any]:
         row = self.tables.checkpoints.c
         statement = select(*(row[name] for name in _KEY)).where(
-            *(row[name] == _bound(name) for name in _KEY if name in given)
+            *(row[name] == bound(name) for name in _KEY if name in given)
         )
         if "before" in given:
-            statement = statement.where(row.checkpoint_id < _bound("before"))
+            statement = statement.where(row.checkpoint_id < bound("before"))
         if "filter" in given:
             statement = self._filtered(statement)
         free = [name for name in ("checkpoint_id", "thread_id", "checkpoint_ns") if name not in given]
         if "after" in given and free:
             statement = statement.where(
-                tuple_(*(row[name] for name in free)) < tuple_(*(_bound(f"after_{name}") for name in free))
+                tuple_(*(row[name] for name in free)) < tuple_(*(bound(f"after_{name}") for name in free))
             )
-        return statement.order_by(*(row[name].desc() for name in free)).limit(_number(size))
+        return statement.order_by(*(row[name].desc() for name in free)).limit(number(size))
 
     def _filtered(self, statement: Select[Any]) -> Select[Any]:
         metadata = self.tables.checkpoints.c.metadata
         if self.filters_metadata:
-            return statement.where(self.metadata_contains(metadata, _bound("filter")))
-        return statement.add_columns(_text_of(metadata))
+            return statement.where(self.metadata_contains(metadata, bound("filter")))
+        return statement.add_columns(text_of(metadata))
 
     def metadata_contains(self, metadata: ColumnElement[Any], pattern: BindParameter[str]) -> Any:
         """Give the condition that metadata contains a bound JSON object; asked only if `filters_metadata`."""
         raise NotImplementedError
 
 
-def _bound(name: str) -> BindParameter[str]:
-    return bindparam(f"p_{name}", type_=Text())
-
-
-def _number(value: int) -> ColumnElement[int]:
-    # A literal: PostgreSQL plans a bound LIMIT for any number, which costs more than it saves.
-    return literal_column(str(int(value)))
-
-
-def _text_of(document: ColumnElement[Any]) -> ColumnElement[str]:
-    return cast(document, Text()).label(f"{document.key}_text")
-
-
-def _key_columns(table: Table) -> tuple[str, ...]:
-    return BlobKey._fields if "version" in table.c else _KEY
-
-
 def _checkpoint_columns(table: Table) -> list[ColumnElement[Any]]:
     row = table.c
     keys = [row[name] for name in (*_KEY, "parent_checkpoint_id")]
-    return [*keys, _text_of(row.checkpoint), _text_of(row.metadata)]
+    return [*keys, text_of(row.checkpoint), text_of(row.metadata)]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Table, delete, false
+from sqlalchemy import ColumnElement, Connection, Select, Table, delete, false, func, literal_column, select
 from sqlalchemy.dialects.sqlite import Insert, insert
 from sqlalchemy.exc import DBAPIError
 
 from cpstore.dialects.base import Dialect, Mode
+from cpstore.dialects.keys import bound
 
 __all__ = ["SQLite"]
 
@@ -31,10 +34,27 @@ class SQLite(Dialect):
         another wrote in between, whatever its busy timeout is; one that waits at the start does not. Where
         the application's engine has already begun, a delete that matches nothing takes the lock.
         """
+        if mode is Mode.ALONE:
+            return
         if not _in_transaction(connection):
             connection.exec_driver_sql("BEGIN" if mode is Mode.READ else "BEGIN IMMEDIATE")
         elif mode is not Mode.READ:
             connection.execute(delete(self.tables.checkpoints).where(false()))
+
+    def reclaim(self, connection: Connection) -> None:
+        """Rewrite the file without the free pages, and empty the write-ahead log into it."""
+        connection.exec_driver_sql("VACUUM")
+        connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").close()
+
+    def bound_keys(self, width: int, name: str = "keys") -> Select[Any]:
+        """One JSON array of all keys."""
+        keys = func.json_each(bound(name)).table_valued("value", name=name)
+        paths: list[ColumnElement[str]] = [literal_column(f"'$[{position}]'") for position in range(width)]
+        return select(*(func.json_extract(keys.c.value, path) for path in paths))
+
+    def key_parameters(self, keys: Sequence[tuple[str, ...]], name: str = "keys") -> dict[str, Any]:
+        """Give one JSON array of all keys."""
+        return {f"p_{name}": json.dumps(keys)}
 
     def may_lack_tables(self, error: DBAPIError) -> bool:
         """SQLite has no code of its own for a missing table, only the general one."""

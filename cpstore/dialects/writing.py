@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
-from sqlalchemy import Executable, Table, bindparam, delete
+from sqlalchemy import Executable, Table, delete
 
-from cpstore.models import Tables
+from cpstore.dialects.keys import Keys, Step, bound
 from cpstore.records import CheckpointRecord, WritesRecord
 
-__all__ = ["Step", "Writing"]
+__all__ = ["Writing"]
 
 
-class Step(NamedTuple):
-    """A statement and its parameters; a list of them means: once for each."""
-
-    statement: Executable
-    parameters: Mapping[str, Any] | Sequence[Mapping[str, Any]]
-
-
-class Writing:
+class Writing(Keys):
     """The write statements over the three tables."""
-
-    def __init__(self, tables: Tables) -> None:
-        self.tables = tables
 
     def put(self, record: CheckpointRecord) -> list[Step]:
         """Store a checkpoint and its new blobs: the same id replaces, a blob that is there is kept."""
@@ -61,7 +50,7 @@ class Writing:
 
     @cached_property
     def _thread_deletes(self) -> list[Executable]:
-        return [delete(table).where(table.c.thread_id == bindparam("p_thread_id")) for table in self.tables]
+        return [delete(table).where(table.c.thread_id == bound("thread_id")) for table in self.tables]
 
     def upsert_checkpoint(self, insert: Any) -> Executable:
         """Let `insert` replace a checkpoint with the same id, its parent included."""

@@ -1,4 +1,4 @@
-"""Units of work that read. All that they return is materialised."""
+"""Units of work that read checkpoints. All that they return is materialised."""
 
 from __future__ import annotations
 
@@ -25,34 +25,37 @@ from cpstore.records import (
     Write,
 )
 
-__all__ = ["PAGE", "SCAN", "get", "lacks_tables", "page"]
+__all__ = [
+    "blobs_by_key",
+    "checkpoint_rows",
+    "found_keys",
+    "get",
+    "lacks_tables",
+    "page",
+    "row_at",
+    "rows_of_keys",
+    "writes_by_key",
+]
 
-PAGE = 25
+_PAGE = 25
 """So many checkpoints are loaded at a time: they may be large."""
 
-SCAN = 2048
+_SCAN = 2048
 """So many keys are searched at a time: they are small, and finding them may read a whole thread."""
 
 
 @unit(Mode.READ)
 def get(connection: Connection, sql: Dialect, address: Address) -> LoadedCheckpoint | None:
     """Load the checkpoint at an address, or None if there is none."""
-    statement = sql.newest if address.checkpoint_id is None else sql.exact
-    parameters = {f"p_{name}": value for name, value in vars(address).items() if value is not None}
-    rows = _checkpoint_rows(connection, Step(statement, parameters))
-    return _complete(connection, sql, rows)[0] if rows else None
+    row = row_at(connection, sql, address)
+    return None if row is None else _complete(connection, sql, [row])[0]
 
 
 @unit(Mode.READ)
-def page(connection: Connection, sql: Dialect, query: Query) -> Page:
-    """Load the next page of what a query asks for. A page may be empty and still have a next one."""
-    if not query.keys and not query.exhausted:
-        query = _search(connection, sql, query)
-    keys, rest = query.keys[:PAGE], query.keys[PAGE:]
-    rows = _checkpoint_rows(connection, sql.checkpoints_of(keys)) if keys else []
-    rows.sort(key=lambda row: keys.index(row.key))
-    more = rest or not query.exhausted
-    return Page(_complete(connection, sql, rows), replace(query, keys=rest) if more else None)
+def page(connection: Connection, sql: Dialect, query: Query) -> Page[LoadedCheckpoint, Query]:
+    """Load the next checkpoints of a query, newest first. A page may be empty and still have a next one."""
+    keys, following = found_keys(connection, sql, query, _PAGE)
+    return Page(_complete(connection, sql, rows_of_keys(connection, sql, keys)), following)
 
 
 @unit(Mode.READ)
@@ -62,10 +65,28 @@ def lacks_tables(connection: Connection, sql: Dialect) -> bool:
     return not all(inspector.has_table(table.name, schema=table.schema) for table in sql.tables)
 
 
+def row_at(connection: Connection, sql: Dialect, address: Address) -> CheckpointRow | None:
+    """Read the row at an address: of the newest checkpoint, if it names none."""
+    statement = sql.newest if address.checkpoint_id is None else sql.exact
+    parameters = {f"p_{name}": value for name, value in vars(address).items() if value is not None}
+    rows = checkpoint_rows(connection, Step(statement, parameters))
+    return rows[0] if rows else None
+
+
+def found_keys(
+    connection: Connection, sql: Dialect, query: Query, count: int
+) -> tuple[tuple[Key, ...], Query | None]:
+    """Give up to `count` keys that a query asks for, and the query for the next ones."""
+    if not query.keys and not query.exhausted:
+        query = _search(connection, sql, query)
+    keys, rest = query.keys[:count], query.keys[count:]
+    return keys, replace(query, keys=rest) if rest or not query.exhausted else None
+
+
 def _search(connection: Connection, sql: Dialect, query: Query) -> Query:
-    """Find the next keys of a query: at most `SCAN` checkpoints are looked at."""
+    """Find the next keys of a query: at most `_SCAN` checkpoints are looked at."""
     looks = query.filter is not None and not sql.filters_metadata
-    wanted = SCAN if query.limit is None or looks else min(query.limit, SCAN)
+    wanted = _SCAN if query.limit is None or looks else min(query.limit, _SCAN)
     size = 1 << (wanted - 1).bit_length()  # few sizes, so few statements to compile
     rows = _rows(connection, sql.scan(query, size))
     found = [Key(*row[:3]) for row in rows if not looks or _contains(row[3], query.filter)]
@@ -87,10 +108,10 @@ def _complete(connection: Connection, sql: Dialect, rows: list[CheckpointRow]) -
     """Bring in blobs, writes and sends of checkpoints: one statement for each kind."""
     if not rows:
         return []
-    blobs = _blobs(connection, sql, {key for row in rows for key in row.blob_keys})
-    writes = _writes(connection, sql.writes_of([row.key for row in rows]))
-    senders = {row.sends_key for row in rows} - {None}
-    sends = _writes(connection, sql.sends_of([key for key in senders if key])) if senders else {}
+    blobs = blobs_by_key(connection, sql, (key for row in rows for key in row.blob_keys))
+    writes = writes_by_key(connection, sql.writes_of([row.key for row in rows]))
+    senders = [key for row in rows if (key := row.sends_key)]
+    sends = writes_by_key(connection, sql.sends_of(senders)) if senders else {}
     return [
         LoadedCheckpoint(
             row=row,
@@ -102,18 +123,29 @@ def _complete(connection: Connection, sql: Dialect, rows: list[CheckpointRow]) -
     ]
 
 
-def _checkpoint_rows(connection: Connection, step: Step) -> list[CheckpointRow]:
+def rows_of_keys(connection: Connection, sql: Dialect, keys: Sequence[Key]) -> list[CheckpointRow]:
+    """Read rows in the order of their keys; those that are gone meanwhile are left out."""
+    if not keys:
+        return []
+    found = {row.key: row for row in checkpoint_rows(connection, sql.checkpoints_of(keys))}
+    return [found[key] for key in keys if key in found]
+
+
+def checkpoint_rows(connection: Connection, step: Step) -> list[CheckpointRow]:
+    """Read rows of checkpoints."""
     return [CheckpointRow(Key(*row[:3]), *row[3:]) for row in _rows(connection, step)]
 
 
-def _blobs(connection: Connection, sql: Dialect, keys: Iterable[BlobKey]) -> dict[BlobKey, Blob]:
-    wanted = sorted(keys)
+def blobs_by_key(connection: Connection, sql: Dialect, keys: Iterable[BlobKey]) -> dict[BlobKey, Blob]:
+    """Read blobs; those that are not there are left out."""
+    wanted = sorted(set(keys))
     if not wanted:
         return {}
     return {BlobKey(*row[:4]): Blob(*row[2:]) for row in _rows(connection, sql.blobs_of(wanted))}
 
 
-def _writes(connection: Connection, step: Step) -> dict[Key, list[Write]]:
+def writes_by_key(connection: Connection, step: Step) -> dict[Key, list[Write]]:
+    """Read writes, by the checkpoint that they are under."""
     found: dict[Key, list[Write]] = defaultdict(list)
     for row in _rows(connection, step):
         found[Key(*row[:3])].append(Write(*row[3:]))

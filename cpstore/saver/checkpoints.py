@@ -1,119 +1,28 @@
-"""The saver: encode, run one unit of work through a door, decode."""
+"""A saver's checkpoints: put, read, list."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
-    BaseCheckpointSaver,
     ChannelVersions,
     Checkpoint,
     CheckpointMetadata,
     CheckpointTuple,
+    DeltaChannelHistory,
 )
-from langgraph.checkpoint.serde.base import SerializerProtocol
-from sqlalchemy import URL, Engine
-from sqlalchemy.ext.asyncio import AsyncEngine
-from typing_extensions import Self
 
-from cpstore import addresses, codec, engines, ops
-from cpstore.doors import door_of
-from cpstore.engines import Engines
-from cpstore.models import TABLES
+from cpstore import addresses, codec, ops
 from cpstore.records import Query
+from cpstore.saver.connected import Connected
 
-__all__ = ["SQLAlchemySaver"]
+__all__ = ["Checkpoints"]
 
 
-class SQLAlchemySaver(BaseCheckpointSaver[str]):
-    """Saves LangGraph's checkpoints in a SQL database through SQLAlchemy.
-
-    One saver serves `invoke` and `ainvoke`, from any number of threads and tasks. With an `Engine`, async
-    methods run in worker threads. With an `AsyncEngine`, sync methods work only from threads beside the
-    event loop that uses the saver, and raise :class:`~cpstore.AsyncOnlyError` elsewhere.
-
-    Args:
-        engine: The application's engine, or an :class:`~cpstore.Engines` of both kinds on one database. It is
-            never changed and never disposed.
-        serde: The serializer of values; by default LangGraph's `JsonPlusSerializer`.
-
-    Raises:
-        UnsupportedDatabaseError: It is neither SQLite nor PostgreSQL.
-        MemoryDatabaseError: Each connection would have an empty SQLite database of its own.
-    """
-
-    def __init__(
-        self, engine: Engine | AsyncEngine | Engines, *, serde: SerializerProtocol | None = None
-    ) -> None:
-        super().__init__(serde=serde)
-        self._door = door_of(engine, TABLES)
-        self._owns_engines = False
-
-    @classmethod
-    def from_url(
-        cls, url: str | URL, *, serde: SerializerProtocol | None = None, **engine_options: Any
-    ) -> Self:
-        """Make a saver with engines of its own, to be used as it is, in `with`, or in `async with`.
-
-        Args:
-            url: A database URL. `postgres://` and `postgresql://` mean psycopg 3, for sync and async;
-                `sqlite://` is a database in memory.
-            serde: As for the class.
-            engine_options: Given to SQLAlchemy's `create_engine` and `create_async_engine` as they are.
-
-        Raises:
-            ConfigurationError: The URL is none, or names a database or driver that is not supported.
-            MissingDriverError: The driver is not installed; the message names the extra that brings it.
-        """
-        saver = cls(engines.from_url(url, **engine_options), serde=serde)
-        saver._owns_engines = True
-        return saver
-
-    def setup(self) -> None:
-        """Migrate the database to the newest revision. Safe to call always, and from many processes at once.
-
-        Raises:
-            MigrationTurnError: Another process migrates and did not end in time.
-        """
-        self._door.migrate()
-
-    async def asetup(self) -> None:
-        """Async version of :meth:`setup`."""
-        await self._door.amigrate()
-
-    def close(self) -> None:
-        """Dispose the engines that :meth:`from_url` made; an application's own are left alone.
-
-        An `AsyncEngine` can only be disposed by :meth:`aclose`.
-        """
-        if self._owns_engines:
-            self._door.close()
-
-    async def aclose(self) -> None:
-        """Async version of :meth:`close`."""
-        if self._owns_engines:
-            await self._door.aclose()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *exc_info: object) -> None:
-        await self.aclose()
-
-    def get_next_version(self, current: str | None, channel: None) -> str:
-        """Give the channel version after `current`: `{n:032}.{random}`, never the same twice.
-
-        Source of the rule: LangGraph's savers. Two forks that count on from one version share no blob.
-        """
-        return addresses.next_version(current)
+class Checkpoints(Connected):
+    """Encode, run one unit of work through the door, decode."""
 
     def put(
         self,
@@ -239,7 +148,7 @@ class SQLAlchemySaver(BaseCheckpointSaver[str]):
         query: Query | None = codec.encode_query(config, filter, before, limit)
         while query is not None:
             page = self._door.run(ops.page, query)
-            for loaded in page.checkpoints:
+            for loaded in page.items:
                 yield codec.decode(self.serde, loaded)
             query = page.next
 
@@ -255,19 +164,41 @@ class SQLAlchemySaver(BaseCheckpointSaver[str]):
         query: Query | None = codec.encode_query(config, filter, before, limit)
         while query is not None:
             page = await self._door.arun(ops.page, query)
-            for loaded in page.checkpoints:
+            for loaded in page.items:
                 yield codec.decode(self.serde, loaded)
             query = page.next
 
-    def delete_thread(self, thread_id: str) -> None:
-        """Delete all checkpoints, blobs and writes of a thread. One that is unknown is no error.
+    def get_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """Read what rebuilds delta channels at a checkpoint: its ancestors' writes, and where they begin.
+
+        For each channel the walk goes up the parents to the nearest ancestor with a value of it.
+
+        Args:
+            config: The checkpoint; without a `checkpoint_id`, the newest of that thread and namespace.
+            channels: The channels to rebuild.
+
+        Returns:
+            For each channel its `writes`, oldest first: those of the ancestors from the one with a value
+            (its own included) down to the parent; and that value as `seed`, absent if no ancestor has one.
 
         Raises:
-            InvalidConfigError: The id cannot have been stored.
+            InvalidConfigError: `thread_id` is missing, or an identifier cannot have been stored.
             NotMigratedError: The tables are not there.
         """
-        self._door.run(ops.delete_thread, addresses.identifier("thread_id", thread_id))
+        wanted = codec.encode_channels(channels)
+        if not wanted:
+            return {}
+        histories = self._door.run(ops.delta_history, addresses.address_of(config), wanted)
+        return codec.decode_histories(self.serde, histories)
 
-    async def adelete_thread(self, thread_id: str) -> None:
-        """Async version of :meth:`delete_thread`."""
-        await self._door.arun(ops.delete_thread, addresses.identifier("thread_id", thread_id))
+    async def aget_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """Async version of :meth:`get_delta_channel_history`."""
+        wanted = codec.encode_channels(channels)
+        if not wanted:
+            return {}
+        histories = await self._door.arun(ops.delta_history, addresses.address_of(config), wanted)
+        return codec.decode_histories(self.serde, histories)

@@ -1,0 +1,147 @@
+"""Units of work that look around: threads, and a thread's checkpoints without their values."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import Connection
+
+from cpstore.dialects import Dialect, Mode
+from cpstore.filters import contains
+from cpstore.ops.reading import found_keys, rows_of_keys
+from cpstore.ops.unit import unit
+from cpstore.records import BlobKey, CheckpointRow, Key, Page, Query, ThreadQuery
+from cpstore.summaries import CheckpointSummary, ThreadSummary
+
+__all__ = ["history", "thread_ids", "threads"]
+
+_ENTRIES = 500
+"""So many entries of the index are read together."""
+
+_CHECKPOINTS = 500
+"""So many checkpoints are told of together."""
+
+
+@unit(Mode.READ)
+def thread_ids(
+    connection: Connection, sql: Dialect, after: str | None, limit: int, chosen: Sequence[str] | None
+) -> list[tuple[str, str]]:
+    """Give thread ids in their order, with the greatest checkpoint id of each; of chosen ones, or of all."""
+    step = sql.thread_ids(after, limit, chosen)
+    rows = connection.execute(step.statement, step.parameters)
+    return [(thread_id, newest) for newest, thread_id in rows]
+
+
+@unit(Mode.READ)
+def threads(connection: Connection, sql: Dialect, query: ThreadQuery) -> Page[ThreadSummary, ThreadQuery]:
+    """Give the next threads. A page may be empty and still have a next one."""
+    candidates = _by_id(connection, sql, query) if query.by_id else _by_newest(connection, sql, query)
+    summaries = _summaries(connection, sql, [thread_id for _, thread_id in candidates])
+    chosen = [
+        summaries[thread_id]
+        for newest, thread_id in candidates
+        if thread_id in summaries and summaries[thread_id].last_checkpoint_id == newest
+    ]
+    if query.filter is not None:
+        chosen = _filtered(connection, sql, chosen, json.loads(query.filter))
+    return Page(chosen, replace(query, after=candidates[-1]) if candidates else None)
+
+
+@unit(Mode.READ)
+def history(connection: Connection, sql: Dialect, query: Query) -> Page[CheckpointSummary, Query]:
+    """Give the next checkpoints of one thread without their values, newest first."""
+    keys, following = found_keys(connection, sql, query, _CHECKPOINTS)
+    rows = rows_of_keys(connection, sql, keys)
+    blobs = _blob_sizes(connection, sql, rows)
+    writes = _write_sizes(connection, sql, rows)
+    return Page([_told(row, blobs, writes.get(row.key, (0, 0))) for row in rows], following)
+
+
+def _by_id(connection: Connection, sql: Dialect, query: ThreadQuery) -> list[tuple[str, str]]:
+    step = sql.thread_ids(query.after and query.after[1], query.size, None)
+    return [(newest, thread_id) for newest, thread_id in connection.execute(step.statement, step.parameters)]
+
+
+def _by_newest(connection: Connection, sql: Dialect, query: ThreadQuery) -> list[tuple[str, str]]:
+    """Give the first entries of threads in the index, newest first.
+
+    Each thread that was seen is left out of the next search, so that one with many checkpoints is passed
+    over inside the database.
+    """
+    found: dict[str, str] = {}
+    after = query.after
+    while len(found) < query.size:
+        step = sql.newest_entries(after, list(found), _ENTRIES)
+        entries = connection.execute(step.statement, step.parameters).all()
+        for newest, thread_id in entries:
+            found.setdefault(thread_id, newest)
+        if len(entries) < _ENTRIES:
+            break
+        after = entries[-1]
+    return [(newest, thread_id) for thread_id, newest in found.items()]
+
+
+def _summaries(connection: Connection, sql: Dialect, ids: Sequence[str]) -> dict[str, ThreadSummary]:
+    if not ids:
+        return {}
+    step = sql.thread_facts(ids)
+    facts: dict[str, list[Any]] = defaultdict(list)
+    for thread_id, *fact in connection.execute(step.statement, step.parameters):
+        facts[thread_id].append(fact)
+    return {
+        thread_id: ThreadSummary(
+            thread_id,
+            first_checkpoint_id=min(smallest for _, smallest, _, _ in rows),
+            last_checkpoint_id=max(greatest for _, _, greatest, _ in rows),
+            checkpoints=sum(count for *_, count in rows),
+            namespaces=tuple(sorted(namespace for namespace, *_ in rows)),
+        )
+        for thread_id, rows in facts.items()
+    }
+
+
+def _filtered(
+    connection: Connection, sql: Dialect, summaries: list[ThreadSummary], pattern: Any
+) -> list[ThreadSummary]:
+    if not summaries:
+        return []
+    step = sql.metadata_of([(summary.last_checkpoint_id, summary.thread_id) for summary in summaries])
+    rows = connection.execute(step.statement, step.parameters)
+    matching = {thread_id for thread_id, metadata in rows if contains(json.loads(metadata), pattern)}
+    return [summary for summary in summaries if summary.thread_id in matching]
+
+
+def _blob_sizes(connection: Connection, sql: Dialect, rows: list[CheckpointRow]) -> dict[BlobKey, int]:
+    keys = sorted({key for row in rows for key in row.blob_keys})
+    if not keys:
+        return {}
+    step = sql.blob_sizes(keys[0].thread_id, keys)
+    return {BlobKey(*row[:4]): row[5] for row in connection.execute(step.statement, step.parameters)}
+
+
+def _write_sizes(
+    connection: Connection, sql: Dialect, rows: list[CheckpointRow]
+) -> dict[Key, tuple[int, int]]:
+    if not rows:
+        return {}
+    step = sql.write_sizes(rows[0].key.thread_id, [row.key for row in rows])
+    found = connection.execute(step.statement, step.parameters)
+    return {Key(*row[:3]): (int(row[3]), int(row[4])) for row in found}
+
+
+def _told(row: CheckpointRow, blobs: dict[BlobKey, int], writes: tuple[int, int]) -> CheckpointSummary:
+    updated = row.document.get("updated_channels")
+    return CheckpointSummary(
+        *row.key,
+        parent_checkpoint_id=row.parent_checkpoint_id,
+        metadata=json.loads(row.metadata),
+        updated_channels=None if updated is None else tuple(updated),
+        document_bytes=len(row.checkpoint) + len(row.metadata),
+        value_bytes=sum(blobs.get(key, 0) for key in row.blob_keys),
+        writes=writes[0],
+        write_bytes=writes[1],
+    )

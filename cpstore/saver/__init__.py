@@ -1,0 +1,27 @@
+"""The saver: encode, run units of work through a door, decode."""
+
+from __future__ import annotations
+
+from cpstore.saver.checkpoints import Checkpoints
+from cpstore.saver.threads import Threads
+from cpstore.saver.views import Views
+
+__all__ = ["SQLAlchemySaver"]
+
+
+class SQLAlchemySaver(Checkpoints, Threads, Views):
+    """Saves LangGraph's checkpoints in a SQL database through SQLAlchemy.
+
+    One saver serves `invoke` and `ainvoke`, from any number of threads and tasks. With an `Engine`, async
+    methods run in worker threads. With an `AsyncEngine`, sync methods work only from threads beside the
+    event loop that uses the saver, and raise :class:`~cpstore.AsyncOnlyError` elsewhere.
+
+    Args:
+        engine: The application's engine, or an :class:`~cpstore.Engines` of both kinds on one database. It is
+            never changed and never disposed.
+        serde: The serializer of values; by default LangGraph's `JsonPlusSerializer`.
+
+    Raises:
+        UnsupportedDatabaseError: It is neither SQLite nor PostgreSQL.
+        MemoryDatabaseError: Each connection would have an empty SQLite database of its own.
+    """

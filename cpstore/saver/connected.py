@@ -1,0 +1,118 @@
+"""A saver and its engines: how it is made, set up and closed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from sqlalchemy import URL, Engine
+from sqlalchemy.ext.asyncio import AsyncEngine
+from typing_extensions import Self
+
+from cpstore import addresses, engines, ops
+from cpstore.doors import door_of
+from cpstore.engines import Engines
+from cpstore.models import TABLES
+
+__all__ = ["Connected"]
+
+
+class Connected(BaseCheckpointSaver[str]):
+    """A checkpoint saver that has a door to a database, and does nothing with it yet.
+
+    Args:
+        engine: The application's engine, or an :class:`~cpstore.Engines` of both kinds on one database. It is
+            never changed and never disposed.
+        serde: The serializer of values; by default LangGraph's `JsonPlusSerializer`.
+
+    Raises:
+        UnsupportedDatabaseError: It is neither SQLite nor PostgreSQL.
+        MemoryDatabaseError: Each connection would have an empty SQLite database of its own.
+    """
+
+    def __init__(
+        self, engine: Engine | AsyncEngine | Engines, *, serde: SerializerProtocol | None = None
+    ) -> None:
+        super().__init__(serde=serde)
+        self._door = door_of(engine, TABLES)
+        self._owns_engines = False
+
+    @classmethod
+    def from_url(
+        cls, url: str | URL, *, serde: SerializerProtocol | None = None, **engine_options: Any
+    ) -> Self:
+        """Make a saver with engines of its own, to be used as it is, in `with`, or in `async with`.
+
+        Args:
+            url: A database URL. `postgres://` and `postgresql://` mean psycopg 3, for sync and async;
+                `sqlite://` is a database in memory.
+            serde: As for the class.
+            engine_options: Given to SQLAlchemy's `create_engine` and `create_async_engine` as they are.
+
+        Raises:
+            ConfigurationError: The URL is none, or names a database or driver that is not supported.
+            MissingDriverError: The driver is not installed; the message names the extra that brings it.
+        """
+        saver = cls(engines.from_url(url, **engine_options), serde=serde)
+        saver._owns_engines = True
+        return saver
+
+    def setup(self) -> None:
+        """Migrate the database to the newest revision. Safe to call always, and from many processes at once.
+
+        Raises:
+            MigrationTurnError: Another process migrates and did not end in time.
+        """
+        self._door.migrate()
+
+    async def asetup(self) -> None:
+        """Async version of :meth:`setup`."""
+        await self._door.amigrate()
+
+    def close(self) -> None:
+        """Dispose the engines that :meth:`from_url` made; an application's own are left alone.
+
+        An `AsyncEngine` can only be disposed by :meth:`aclose`.
+        """
+        if self._owns_engines:
+            self._door.close()
+
+    async def aclose(self) -> None:
+        """Async version of :meth:`close`."""
+        if self._owns_engines:
+            await self._door.aclose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self.aclose()
+
+    def get_next_version(self, current: str | None, channel: None) -> str:
+        """Give the channel version after `current`: `{n:032}.{random}`, never the same twice.
+
+        Source of the rule: LangGraph's savers. Two forks that count on from one version share no blob.
+        """
+        return addresses.next_version(current)
+
+    def reclaim_space(self) -> None:
+        """Give the space of deleted rows back to the file system.
+
+        SQLite rewrites the file (`VACUUM`), which needs as much free space again and lets nobody write
+        meanwhile. PostgreSQL's autovacuum does its part by itself: there, nothing is done.
+
+        Raises:
+            sqlalchemy.exc.OperationalError: Somebody else uses the file.
+        """
+        self._door.run(ops.reclaim)
+
+    async def areclaim_space(self) -> None:
+        """Async version of :meth:`reclaim_space`."""
+        await self._door.arun(ops.reclaim)
