@@ -65,7 +65,7 @@ __all__ = [
     "encode_writes",
 ]
 
-_THREADS = 200
+_FEWEST_THREADS, _MOST_THREADS = 50, 200
 _INLINE_CHARACTERS = 256
 _INLINE_BITS = 63
 
@@ -162,7 +162,7 @@ def encode_thread_query(
     if order not in ("newest", "thread_id"):
         raise ValueError(f"order must be newest or thread_id, not {order!r}")
     return ThreadQuery(
-        size=max(1, min(limit, _THREADS)),
+        size=min(max(limit, _FEWEST_THREADS), _MOST_THREADS),
         by_id=order == "thread_id",
         after=None if after is None else _cursor(after),
         filter=dump_metadata(filter) if filter else None,
@@ -172,7 +172,7 @@ def encode_thread_query(
 def _cursor(text: str) -> tuple[str, str]:
     try:
         checkpoint_id, thread_id = json.loads(text)
-    except ValueError:
+    except (TypeError, ValueError):
         raise ValueError("after must be the cursor of a thread that list_threads gave") from None
     return identifier("checkpoint_id", checkpoint_id), identifier("thread_id", thread_id)
 

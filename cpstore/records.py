@@ -201,8 +201,8 @@ class Query:
 class ThreadQuery:
     """Which threads `list_threads` is asked for, and where it stands.
 
-    `size` threads are looked at together. `after` is a pair of checkpoint id and thread id: the search goes on below it. `filter` is a JSON object
-    that the metadata of a thread's newest checkpoint must contain.
+    `size` threads are looked at together. `after` is a pair of checkpoint id and thread id: the search goes
+    on below it. `filter` is a JSON object that the metadata of a thread's newest checkpoint must contain.
     """
 
     size: int

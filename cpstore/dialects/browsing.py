@@ -133,13 +133,11 @@ class Browsing(Keys):
         ]
         return select(*keys, *facts).where(self.among_keys([row.thread_id])).group_by(*keys)
 
-    def metadata_of(self, newest: Sequence[tuple[str, str]]) -> Step:
-        """The metadata of checkpoints by id and thread, whatever their namespace is."""
-        return Step(self._metadata_of, self.key_parameters(newest))
+    def metadata_of(self, keys: Sequence[Key]) -> Step:
+        """The metadata of checkpoints by their keys."""
+        return Step(self._metadata_of, self.key_parameters(keys))
 
     @cached_property
     def _metadata_of(self) -> Select[Any]:
-        row = self.tables.checkpoints.c
-        return select(row.thread_id, text_of(row.metadata)).where(
-            self.among_keys([row.checkpoint_id, row.thread_id])
-        )
+        table = self.tables.checkpoints
+        return select(table.c.thread_id, text_of(table.c.metadata)).where(self.among_keys_of_threads(table))

@@ -154,6 +154,11 @@ class PostgreSQL(Dialect):
         keys = func.unnest(*arrays).table_valued(*columns, name=name)
         return select(*keys.render_derived().c)
 
+    def among_keys_of_threads(self, table: Table) -> ColumnElement[bool]:
+        """Say the threads once more as an array, whose selectivity the planner knows."""
+        threads = bindparam("p_keys_0", type_=ARRAY(Text()))
+        return (table.c.thread_id == func.any(threads)) & super().among_keys_of_threads(table)
+
     def key_parameters(self, keys: Sequence[tuple[str, ...]], name: str = "keys") -> dict[str, Any]:
         """Give one array a column."""
         return {

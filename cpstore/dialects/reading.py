@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from sqlalchemy import BindParameter, ColumnElement, Select, Table, literal_column, select, tuple_
 
-from cpstore.dialects.keys import Keys, Step, bound, key_columns, number, text_of
+from cpstore.dialects.keys import Keys, Step, bound, number, text_of
 from cpstore.records import TASKS, BlobKey, Key, Query
 
 __all__ = ["Reading"]
@@ -73,7 +73,7 @@ class Reading(Keys):
     @cache  # noqa: B019 - a dialect is made once for the same tables
     def _across_threads(self, what: str) -> Select[Any]:
         table, statement = self._selected(what)
-        return statement.where(self.among_keys([table.c[name] for name in key_columns(table)]))
+        return statement.where(self.among_keys_of_threads(table))
 
     @cache  # noqa: B019 - a dialect is made once for the same tables
     def _in_thread(self, what: str) -> Select[Any]:

@@ -6,7 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
@@ -26,6 +26,14 @@ _CHECKPOINTS = 500
 """So many checkpoints are told of together."""
 
 
+class _Namespace(NamedTuple):
+    thread_id: str
+    checkpoint_ns: str
+    smallest: str
+    greatest: str
+    checkpoints: int
+
+
 @unit(Mode.READ)
 def thread_ids(
     connection: Connection, sql: Dialect, after: str | None, limit: int, chosen: Sequence[str] | None
@@ -40,15 +48,16 @@ def thread_ids(
 def threads(connection: Connection, sql: Dialect, query: ThreadQuery) -> Page[ThreadSummary, ThreadQuery]:
     """Give the next threads. A page may be empty and still have a next one."""
     candidates = _by_id(connection, sql, query) if query.by_id else _by_newest(connection, sql, query)
-    summaries = _summaries(connection, sql, [thread_id for _, thread_id in candidates])
+    facts = _facts(connection, sql, [thread_id for _, thread_id in candidates])
     chosen = [
-        summaries[thread_id]
+        facts[thread_id]
         for newest, thread_id in candidates
-        if thread_id in summaries and summaries[thread_id].last_checkpoint_id == newest
+        if thread_id in facts and facts[thread_id][0].greatest == newest
     ]
     if query.filter is not None:
         chosen = _filtered(connection, sql, chosen, json.loads(query.filter))
-    return Page(chosen, replace(query, after=candidates[-1]) if candidates else None)
+    summaries = [_summary(namespaces) for namespaces in chosen]
+    return Page(summaries, replace(query, after=candidates[-1]) if candidates else None)
 
 
 @unit(Mode.READ)
@@ -82,37 +91,43 @@ def _by_newest(connection: Connection, sql: Dialect, query: ThreadQuery) -> list
         if len(entries) < _ENTRIES:
             break
         after = entries[-1]
-    return [(newest, thread_id) for thread_id, newest in found.items()]
+    return [(newest, thread_id) for thread_id, newest in found.items()][: query.size]
 
 
-def _summaries(connection: Connection, sql: Dialect, ids: Sequence[str]) -> dict[str, ThreadSummary]:
+def _facts(connection: Connection, sql: Dialect, ids: Sequence[str]) -> dict[str, list[_Namespace]]:
+    """Give the namespaces of threads; that with the newest checkpoint first."""
     if not ids:
         return {}
     step = sql.thread_facts(ids)
-    facts: dict[str, list[Any]] = defaultdict(list)
-    for thread_id, *fact in connection.execute(step.statement, step.parameters):
-        facts[thread_id].append(fact)
+    found: dict[str, list[_Namespace]] = defaultdict(list)
+    for row in connection.execute(step.statement, step.parameters):
+        found[row[0]].append(_Namespace(*row))
     return {
-        thread_id: ThreadSummary(
-            thread_id,
-            first_checkpoint_id=min(smallest for _, smallest, _, _ in rows),
-            last_checkpoint_id=max(greatest for _, _, greatest, _ in rows),
-            checkpoints=sum(count for *_, count in rows),
-            namespaces=tuple(sorted(namespace for namespace, *_ in rows)),
-        )
-        for thread_id, rows in facts.items()
+        thread_id: sorted(namespaces, key=lambda namespace: namespace.greatest, reverse=True)
+        for thread_id, namespaces in found.items()
     }
 
 
 def _filtered(
-    connection: Connection, sql: Dialect, summaries: list[ThreadSummary], pattern: Any
-) -> list[ThreadSummary]:
-    if not summaries:
+    connection: Connection, sql: Dialect, threads: list[list[_Namespace]], pattern: Any
+) -> list[list[_Namespace]]:
+    if not threads:
         return []
-    step = sql.metadata_of([(summary.last_checkpoint_id, summary.thread_id) for summary in summaries])
+    newest = [namespaces[0] for namespaces in threads]
+    step = sql.metadata_of([Key(one.thread_id, one.checkpoint_ns, one.greatest) for one in newest])
     rows = connection.execute(step.statement, step.parameters)
     matching = {thread_id for thread_id, metadata in rows if contains(json.loads(metadata), pattern)}
-    return [summary for summary in summaries if summary.thread_id in matching]
+    return [namespaces for namespaces in threads if namespaces[0].thread_id in matching]
+
+
+def _summary(namespaces: list[_Namespace]) -> ThreadSummary:
+    return ThreadSummary(
+        namespaces[0].thread_id,
+        first_checkpoint_id=min(namespace.smallest for namespace in namespaces),
+        last_checkpoint_id=namespaces[0].greatest,
+        checkpoints=sum(namespace.checkpoints for namespace in namespaces),
+        namespaces=tuple(sorted(namespace.checkpoint_ns for namespace in namespaces)),
+    )
 
 
 def _blob_sizes(connection: Connection, sql: Dialect, rows: list[CheckpointRow]) -> dict[BlobKey, int]:
