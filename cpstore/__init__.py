@@ -13,33 +13,46 @@ from cpstore.errors import (
     MissingDriverError,
     NotMigratedError,
     ThreadExistsError,
+    TypeNotAllowedError,
     UnknownCheckpointError,
+    UnreadableValueError,
+    UnstorableValueError,
     UnsupportedDatabaseError,
 )
+from cpstore.metadata import Except, Only
 from cpstore.models import Base, Checkpoint, CheckpointBlob, CheckpointWrite
 from cpstore.saver import SQLAlchemySaver
+from cpstore.serde import AESGCMSerializer, Codec, Serializer
 from cpstore.structure import Removed
 from cpstore.summaries import CheckpointSummary, ThreadSummary
 
 __all__ = [
+    "AESGCMSerializer",
     "AsyncOnlyError",
     "Base",
     "Checkpoint",
     "CheckpointBlob",
     "CheckpointSummary",
     "CheckpointWrite",
+    "Codec",
     "ConfigurationError",
     "CpstoreError",
     "Engines",
+    "Except",
     "InvalidConfigError",
     "MemoryDatabaseError",
     "MigrationTurnError",
     "MissingDriverError",
     "NotMigratedError",
+    "Only",
     "Removed",
     "SQLAlchemySaver",
+    "Serializer",
     "ThreadExistsError",
     "ThreadSummary",
+    "TypeNotAllowedError",
     "UnknownCheckpointError",
+    "UnreadableValueError",
+    "UnstorableValueError",
     "UnsupportedDatabaseError",
 ]

@@ -16,6 +16,7 @@ __all__ = [
     "address_of",
     "config_of",
     "configurable_of",
+    "copied",
     "identifier",
     "key_of",
     "next_version",
@@ -64,6 +65,15 @@ def thread_ids(values: Sequence[Any]) -> list[str]:
     if isinstance(values, (str, bytes)):
         raise TypeError("thread_ids must be a sequence of ids, not one text")
     return list(dict.fromkeys(identifier("thread_id", value) for value in values))
+
+
+def copied(source: Any, target: Any, checkpoint_id: Any) -> tuple[str, str, str | None]:
+    """Give the ids of what `copy_thread` copies, and to where."""
+    return (
+        identifier("thread_id", source),
+        identifier("thread_id", target),
+        None if checkpoint_id is None else identifier("checkpoint_id", checkpoint_id),
+    )
 
 
 def configurable_of(config: RunnableConfig | None) -> Mapping[str, Any]:

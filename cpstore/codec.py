@@ -26,6 +26,7 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
+from cpstore import places
 from cpstore.addresses import (
     address_of,
     config_of,
@@ -36,7 +37,9 @@ from cpstore.addresses import (
     optional_identifier,
     version_order,
 )
-from cpstore.metadata import dump_metadata
+from cpstore.errors import CpstoreError, UnreadableValueError
+from cpstore.metadata import MetadataKeys, Only, dump_metadata, kept_metadata
+from cpstore.places import Place
 from cpstore.records import (
     EMPTY,
     TASKS,
@@ -76,19 +79,28 @@ def encode_checkpoint(
     checkpoint: Checkpoint,
     metadata: CheckpointMetadata,
     new_versions: ChannelVersions,
+    keys: MetadataKeys | None = None,
 ) -> CheckpointRecord:
-    """Encode what `put` was given. The config's `checkpoint_id` is the parent. No argument is changed."""
+    """Encode what `put` was given. The config's `checkpoint_id` is the parent. No argument is changed.
+
+    Raises:
+        UnstorableValueError: The serializer refused a value; nothing is stored then.
+    """
+    if keys is None and not places.inlines(serde):
+        keys = Only()
     address = address_of(config)
     key = Key(address.thread_id, address.checkpoint_ns, identifier("checkpoint_id", checkpoint["id"]))
     values = checkpoint.get("channel_values") or {}
-    inline = {channel: value for channel, value in values.items() if _is_inline(value)}
+    inline = {}
+    if places.inlines(serde):
+        inline = {channel: value for channel, value in values.items() if _is_inline(value)}
     return CheckpointRecord(
         key=key,
         parent_checkpoint_id=address.checkpoint_id,
-        checkpoint=_dump_document(serde, checkpoint, inline),
-        metadata=dump_metadata(get_checkpoint_metadata(config, metadata)),
+        checkpoint=_dump_document(serde, key, checkpoint, inline),
+        metadata=dump_metadata(kept_metadata(get_checkpoint_metadata(config, metadata), keys)),
         blobs=tuple(
-            _encode_blob(serde, channel, version, values)
+            _encode_blob(serde, key, channel, version, values)
             for channel, version in new_versions.items()
             if channel not in inline
         ),
@@ -108,8 +120,9 @@ def encode_writes(
     encoded = {}
     for position, (channel, value) in enumerate(writes):
         idx = WRITES_IDX_MAP.get(channel, position)
-        typed = serde.dumps_typed(value)
-        encoded[idx] = Write(task, idx, identifier("channel", channel), *typed, task_path)
+        name = identifier("channel", channel)
+        typed = places.dump(serde, value, places.of_write(key, task, idx, name))
+        encoded[idx] = Write(task, idx, name, *typed, task_path)
     return WritesRecord(key, tuple(encoded.values()))
 
 
@@ -188,7 +201,7 @@ def decode_histories(
     """Give what LangGraph rebuilds delta channels from."""
     decoded: dict[str, DeltaChannelHistory] = {}
     for channel, history in histories.items():
-        decoded[channel] = {"writes": [_decode_write(serde, write) for write in history.writes]}
+        decoded[channel] = {"writes": [_decode_write(serde, key, write) for key, write in history.writes]}
         if history.seed is not None:
             row, blob = history.seed
             decoded[channel]["seed"] = _values(serde, row, [blob] if blob else [], {channel})[channel]
@@ -196,7 +209,20 @@ def decode_histories(
 
 
 def decode(serde: SerializerProtocol, loaded: LoadedCheckpoint) -> CheckpointTuple:
-    """Give what LangGraph is to see. All values are made anew: LangGraph changes them in place."""
+    """Give what LangGraph is to see. All values are made anew: LangGraph changes them in place.
+
+    Raises:
+        UnreadableValueError: A value, or the row itself, cannot be read.
+    """
+    try:
+        return _decode(serde, loaded)
+    except CpstoreError:
+        raise
+    except Exception as error:
+        raise UnreadableValueError(f"The row of {places.described(loaded.row.key)} is damaged") from error
+
+
+def _decode(serde: SerializerProtocol, loaded: LoadedCheckpoint) -> CheckpointTuple:
     row = loaded.row
     parent = row.parent_checkpoint_id
     return CheckpointTuple(
@@ -204,33 +230,39 @@ def decode(serde: SerializerProtocol, loaded: LoadedCheckpoint) -> CheckpointTup
         checkpoint=_decode_checkpoint(serde, loaded),
         metadata=cast("CheckpointMetadata", json.loads(row.metadata)),
         parent_config=None if parent is None else config_of(row.key._replace(checkpoint_id=parent)),
-        pending_writes=[_decode_write(serde, write) for write in sorted(loaded.writes, key=Write.order)],
+        pending_writes=[
+            _decode_write(serde, row.key, write) for write in sorted(loaded.writes, key=Write.order)
+        ],
     )
 
 
-def _dump_document(serde: SerializerProtocol, checkpoint: Checkpoint, inline: dict[str, Any]) -> str:
+def _dump_document(
+    serde: SerializerProtocol, key: Key, checkpoint: Checkpoint, inline: dict[str, Any]
+) -> str:
     document: dict[str, Any] = {**checkpoint, "channel_values": inline}
     versions = checkpoint.get("channel_versions") or {}
     bare = {
-        channel: value
+        channel: _dump_text(serde, value, places.of_value(key, channel))
         for channel, value in (checkpoint.get("channel_values") or {}).items()
         if channel not in inline and channel not in versions
     }
     if bare:
-        document[UNVERSIONED] = {channel: _dump_text(serde, value) for channel, value in bare.items()}
+        document[UNVERSIONED] = bare
     return json.dumps(document, allow_nan=False)
 
 
-def _dump_text(serde: SerializerProtocol, value: Any) -> tuple[str, str]:
-    kind, blob = serde.dumps_typed(value)
+def _dump_text(serde: SerializerProtocol, value: Any, place: Place) -> tuple[str, str]:
+    kind, blob = places.dump(serde, value, place)
     return kind, base64.b64encode(blob).decode("ascii")
 
 
-def _encode_blob(serde: SerializerProtocol, channel: str, version: Any, values: Mapping[str, Any]) -> Blob:
+def _encode_blob(
+    serde: SerializerProtocol, key: Key, channel: str, version: Any, values: Mapping[str, Any]
+) -> Blob:
     name, text = identifier("channel", channel), identifier("version", version_text(version))
     if channel not in values:
         return Blob(name, text, EMPTY, None)
-    return Blob(name, text, *serde.dumps_typed(values[channel]))
+    return Blob(name, text, *places.dump(serde, values[channel], places.of_blob(key, name, text)))
 
 
 def _is_inline(value: Any) -> bool:
@@ -250,16 +282,17 @@ def _is_inline(value: Any) -> bool:
     return value is None or kind is bool
 
 
-def _decode_write(serde: SerializerProtocol, write: Write) -> PendingWrite:
-    return write.task_id, write.channel, serde.loads_typed((write.type, write.blob))
+def _decode_write(serde: SerializerProtocol, key: Key, write: Write) -> PendingWrite:
+    place = places.of_write(key, write.task_id, write.idx, write.channel)
+    return write.task_id, write.channel, places.load(serde, write.type, write.blob, place)
 
 
 def _decode_checkpoint(serde: SerializerProtocol, loaded: LoadedCheckpoint) -> Checkpoint:
     document = dict(loaded.row.document)
     document["channel_values"] = _values(serde, loaded.row, loaded.blobs)
     document.pop(UNVERSIONED, None)
-    if loaded.sends:
-        _move_sends(serde, document, loaded.sends)
+    if loaded.sends and loaded.row.sends_key is not None:
+        _move_sends(serde, document, loaded.row.sends_key, loaded.sends)
     return cast("Checkpoint", document)
 
 
@@ -270,20 +303,24 @@ def _values(
     wanted: Container[str] | None = None,
 ) -> dict[str, Any]:
     """Give the values of channels; a blob goes before what the document says."""
-    values = dict(row.document.get("channel_values") or {})
+    values = dict(row.part("channel_values"))
     for channel, (kind, text) in row.unversioned.items():
         if wanted is None or channel in wanted:
-            values[channel] = serde.loads_typed((kind, base64.b64decode(text)))
+            place = places.of_value(row.key, channel)
+            values[channel] = places.load(serde, kind, base64.b64decode(text), place)
     for blob in blobs:
         if blob.type != EMPTY:
-            values[blob.channel] = serde.loads_typed((blob.type, blob.blob or b""))
+            place = places.of_blob(row.key, blob.channel, blob.version)
+            values[blob.channel] = places.load(serde, blob.type, blob.blob, place)
     return values
 
 
-def _move_sends(serde: SerializerProtocol, document: dict[str, Any], sends: Sequence[Write]) -> None:
+def _move_sends(
+    serde: SerializerProtocol, document: dict[str, Any], sender: Key, sends: Sequence[Write]
+) -> None:
     """Put a parent's sends where formats since 4 have them: in the tasks channel."""
     document["channel_values"][TASKS] = [
-        serde.loads_typed((write.type, write.blob)) for write in sorted(sends, key=Write.order)
+        _decode_write(serde, sender, write)[2] for write in sorted(sends, key=Write.order)
     ]
     versions = dict(document.get("channel_versions") or {})
     versions[TASKS] = max(versions.values(), key=version_order, default=next_version(None))

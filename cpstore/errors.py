@@ -11,6 +11,9 @@ cannot say::
     ├── InvalidConfigError (ValueError)
     ├── AsyncOnlyError (RuntimeError)
     ├── NotMigratedError
+    ├── UnstorableValueError (TypeError)
+    ├── UnreadableValueError (ValueError)
+    │   └── TypeNotAllowedError
     ├── ThreadExistsError (ValueError)
     ├── UnknownCheckpointError (LookupError)
     └── MigrationTurnError (TimeoutError)
@@ -28,7 +31,10 @@ __all__ = [
     "MissingDriverError",
     "NotMigratedError",
     "ThreadExistsError",
+    "TypeNotAllowedError",
     "UnknownCheckpointError",
+    "UnreadableValueError",
+    "UnstorableValueError",
     "UnsupportedDatabaseError",
 ]
 
@@ -77,6 +83,18 @@ class NotMigratedError(CpstoreError):
 
     Run `cpstore db upgrade --url …`, or call `saver.setup()` (async: `await saver.asetup()`) once.
     """
+
+
+class UnstorableValueError(CpstoreError, TypeError):
+    """A value cannot be stored so that it comes back as it is."""
+
+
+class UnreadableValueError(CpstoreError, ValueError):
+    """A stored value cannot be read."""
+
+
+class TypeNotAllowedError(UnreadableValueError):
+    """A stored value is of a type that may not be rebuilt."""
 
 
 class ThreadExistsError(CpstoreError, ValueError):

@@ -13,10 +13,56 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["dump_metadata", "plain"]
+__all__ = ["Except", "MetadataKeys", "Only", "dump_metadata", "kept_metadata", "plain"]
+
+_LANGGRAPHS = frozenset(
+    {"counters_since_delta_snapshot", "delta_writes_versioned", "parents", "run_id", "source", "step"}
+)
+"""What LangGraph itself writes and reads. It is always kept."""
 
 _UNSTORABLE = {0: "\ufffd"} | dict.fromkeys(range(55296, 57344), "�")
 _DIGITS_THAT_PYTHON_PRINTS = 4000
+
+
+class Only:
+    """Of metadata, keep only these keys, and LangGraph's own.
+
+    Args:
+        keys: Keys at the top of the metadata, which are also keys of `configurable` and of a config's
+            `metadata`.
+    """
+
+    def __init__(self, *keys: str) -> None:
+        self.keys = frozenset(keys)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.keys
+
+
+class Except:
+    """Of metadata, keep everything but these keys: `Except("api_key")`. LangGraph's own stay.
+
+    Args:
+        keys: Keys at the top of the metadata, which are also keys of `configurable` and of a config's
+            `metadata`.
+    """
+
+    def __init__(self, *keys: str) -> None:
+        self.keys = frozenset(keys)
+
+    def __contains__(self, key: object) -> bool:
+        return key not in self.keys
+
+
+MetadataKeys = Only | Except
+"""What decides which keys of metadata are stored."""
+
+
+def kept_metadata(metadata: Mapping[str, Any], keys: MetadataKeys | None) -> Mapping[str, Any]:
+    """Give the metadata that may be stored; None keeps all of it."""
+    if keys is None:
+        return metadata
+    return {key: value for key, value in metadata.items() if key in _LANGGRAPHS or key in keys}
 
 
 def dump_metadata(metadata: Mapping[str, Any]) -> str:

@@ -7,10 +7,13 @@ their time order; `blob` is bytes as the serializer made them; JSON is text.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 from typing import Any, Generic, NamedTuple, TypeVar
+
+from cpstore.errors import UnreadableValueError
 
 __all__ = [
     "EMPTY",
@@ -29,6 +32,9 @@ __all__ = [
     "ThreadQuery",
     "Write",
     "WritesRecord",
+    "format_of",
+    "object_in",
+    "parsed_object",
     "version_text",
 ]
 
@@ -48,6 +54,27 @@ EMPTY = "empty"
 def version_text(version: Any) -> str:
     """Give the text by which a blob is found: JSONB writes a float without exponent, so this does too."""
     return f"{Decimal(repr(version)):f}" if isinstance(version, float) else str(version)
+
+
+def parsed_object(text: str) -> dict[str, Any] | None:
+    """Give the JSON object that a text is; None if it is none."""
+    try:
+        parsed = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return parsed if isinstance(parsed, dict) else None
+
+
+def object_in(document: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Give an object in a JSON object; an empty one if something else is there, or nothing."""
+    part = document.get(name)
+    return part if isinstance(part, dict) else {}
+
+
+def format_of(document: Mapping[str, Any]) -> int:
+    """Give the format of a checkpoint's document; the first one if it does not say."""
+    version = document.get("v")
+    return version if isinstance(version, int) else 1
 
 
 class Key(NamedTuple):
@@ -133,37 +160,58 @@ class CheckpointRow:
     checkpoint: str
     metadata: str
 
-    @cached_property
+    @property
     def document(self) -> dict[str, Any]:
-        """The checkpoint's JSON, parsed once for ops (which blobs?) and codec (what else?)."""
-        return dict(json.loads(self.checkpoint))
+        """The checkpoint's JSON, parsed once for ops (which blobs?) and codec (what else?).
+
+        Raises:
+            UnreadableValueError: It is no JSON object.
+        """
+        if self._parsed is None:
+            thread_id, namespace, checkpoint_id = self.key
+            raise UnreadableValueError(
+                f"The document of thread {thread_id!r}, namespace {namespace!r}, checkpoint {checkpoint_id!r}"
+                " is no JSON object"
+            )
+        return self._parsed
+
+    def part(self, name: str) -> dict[str, Any]:
+        """Give an object in the document; an empty one if it is not there, or damaged.
+
+        Who looks for rows goes on past a damaged document. It is told of when the checkpoint is decoded.
+        """
+        return object_in(self._parsed or {}, name)
+
+    @cached_property
+    def _parsed(self) -> dict[str, Any] | None:
+        return parsed_object(self.checkpoint)
 
     @property
-    def unversioned(self) -> dict[str, tuple[str, str]]:
+    def unversioned(self) -> dict[str, Any]:
         """Values without a version, which no blob can hold: their type, and their bytes in base 64."""
-        return dict(self.document.get(UNVERSIONED, {}))
+        return self.part(UNVERSIONED)
 
     def has_inline(self, channel: str) -> bool:
         """Whether the document itself has a value of a channel."""
-        return channel in (self.document.get("channel_values") or {}) or channel in self.unversioned
+        return channel in self.part("channel_values") or channel in self.unversioned
 
     def blob_key(self, channel: str) -> BlobKey | None:
         """The key of the blob that a channel may have; None if it has no version here."""
-        versions = self.document.get("channel_versions") or {}
+        versions = self.part("channel_versions")
         if channel not in versions:
             return None
         return BlobKey(*self.key[:2], channel, version_text(versions[channel]))
 
     @property
     def blob_keys(self) -> list[BlobKey]:
-        """Keys of all the blobs that this checkpoint may point at."""
-        keys = (self.blob_key(channel) for channel in self.document.get("channel_versions") or {})
-        return [key for key in keys if key is not None]
+        """Keys of all the blobs that this checkpoint may point at. Versions are looked up by their text."""
+        versions = self.part("channel_versions").items()
+        return [BlobKey(*self.key[:2], channel, version_text(version)) for channel, version in versions]
 
     @property
     def sends_key(self) -> Key | None:
         """The parent that holds the pending sends of a checkpoint older than format 4."""
-        if self.parent_checkpoint_id is None or self.document.get("v", 1) >= 4:
+        if self.parent_checkpoint_id is None or format_of(self._parsed or {}) >= 4:
             return None
         return self.key._replace(checkpoint_id=self.parent_checkpoint_id)
 
@@ -176,6 +224,12 @@ class LoadedCheckpoint:
     blobs: tuple[Blob, ...]
     writes: tuple[Write, ...]
     sends: tuple[Write, ...]
+
+    @property
+    def bytes(self) -> int:
+        """How much there is to decode."""
+        writes = (*self.writes, *self.sends)
+        return sum(len(blob.blob or b"") for blob in self.blobs) + sum(len(write.blob) for write in writes)
 
 
 @dataclass(frozen=True)
@@ -223,5 +277,5 @@ class Page(Generic[Item, Asked]):
 class ChannelHistory:
     """What the ancestors of a checkpoint tell of one channel: writes, oldest first, and where they begin."""
 
-    writes: tuple[Write, ...]
+    writes: tuple[tuple[Key, Write], ...]
     seed: tuple[CheckpointRow, Blob | None] | None

@@ -183,8 +183,7 @@ class Removed:
         )
 
 
-@dataclass(frozen=True)
-class Chain:
+class Chain(NamedTuple):
     """Rows of one thread that make a checkpoint and its past."""
 
     checkpoints: list[Place]

@@ -20,7 +20,7 @@ ABOVE = {"langgraph", "langchain_core"}
 ROOMS: dict[str, set[str]] = {
     # room: what it may import, of cpstore's rooms and of the libraries that are fenced
     "errors": set(),
-    "records": set(),
+    "records": {"errors"},
     "filters": set(),
     "metadata": set(),
     "structure": set(),
@@ -28,7 +28,9 @@ ROOMS: dict[str, set[str]] = {
     "summaries": {"times"},
     "addresses": {"errors", "records", *ABOVE},
     "retention": {"addresses", "metadata", "records", "times"},
-    "codec": {"addresses", "metadata", "records", *ABOVE},
+    "serde": {"errors", "ormsgpack", *ABOVE},
+    "places": {"errors", "records", *ABOVE},
+    "codec": {"addresses", "errors", "metadata", "places", "records", *ABOVE},
     "models": {"sqlalchemy"},
     "dialects": {"errors", "models", "records", "sqlalchemy"},
     "ops": {"dialects", "errors", "filters", "records", "structure", "summaries", "sqlalchemy"},
@@ -36,11 +38,11 @@ ROOMS: dict[str, set[str]] = {
     "migrations": {"dialects", "models", "sqlalchemy", "alembic"},
     "doors": {"dialects", "engines", "errors", "models", "ops", "sqlalchemy"},
     "saver": {
-        *("addresses", "codec", "doors", "engines", "models", "ops", "records", "retention"),
-        *("structure", "summaries", "sqlalchemy", *ABOVE),
+        *("addresses", "codec", "doors", "engines", "errors", "metadata", "models", "ops", "places"),
+        *("records", "retention", "serde", "structure", "summaries", "sqlalchemy", *ABOVE),
     },
     "cli": {"engines", "errors", "migrations", "sqlalchemy"},
-    "": {"engines", "errors", "models", "saver", "structure", "summaries"},
+    "": {"engines", "errors", "metadata", "models", "saver", "serde", "structure", "summaries"},
 }
 FENCED = {"alembic", "sqlalchemy", "ormsgpack", *ABOVE}
 

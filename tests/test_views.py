@@ -11,7 +11,7 @@ from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.base.id import uuid6
 from sqlalchemy import Engine, create_engine, event
 
-from cpstore import InvalidConfigError, SQLAlchemySaver
+from cpstore import InvalidConfigError, Only, SQLAlchemySaver
 from cpstore.models import TABLES
 from cpstore.times import time_of
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from langchain_core.runnables import RunnableConfig
+    from sqlalchemy.ext.asyncio import AsyncEngine
 
     from tests.ways import Dialect
 
@@ -42,9 +43,9 @@ async def put(saver: SQLAlchemySaver, thread_id: str, namespace: str = "", **met
     return await saver.aput(place, made, metadata, made["channel_versions"])  # type: ignore[arg-type]
 
 
-async def test_threads_are_listed_newest_first(saver: SQLAlchemySaver) -> None:
-    saver.serde = Refuses()
+async def test_threads_are_listed_newest_first(saver: SQLAlchemySaver, engine: Engine | AsyncEngine) -> None:
     began = dt.datetime.now(dt.timezone.utc)
+    saver = type(saver)(engine, serde=Refuses(), metadata_keys=Only("user"))
     first = await put(saver, "a", user=1)
     for thread_id, namespace in [("b", ""), ("c", "sub"), ("c", ""), ("a", "x:1")]:
         last = await put(saver, thread_id, namespace, user=ord(thread_id) % 2)
@@ -97,8 +98,8 @@ async def test_a_light_history_decodes_nothing(saver: SQLAlchemySaver) -> None:
     assert (oldest.thread_id, oldest.checkpoint_ns, oldest.parent_checkpoint_id) == ("t", "", None)
     assert oldest.metadata == {"step": -1, "source": "input"}
     assert oldest.updated_channels == ("words",)
-    assert (oldest.value_bytes, oldest.writes, oldest.write_bytes) == (5, 2, 10)
-    assert (newest.value_bytes, newest.writes, newest.write_bytes) == (5, 0, 0)
+    assert (oldest.value_bytes, oldest.writes, oldest.write_bytes) == (10, 2, 10)
+    assert (newest.value_bytes, newest.writes, newest.write_bytes) == (10, 0, 0)
     assert oldest.document_bytes > 100
     assert oldest.created_at is not None
     assert [one.checkpoint_ns async for one in saver.ahistory("t", checkpoint_ns="")] == [""]

@@ -32,6 +32,8 @@ PARTS = ("blobs", "writes", "checkpoints")
 """The tables in the order in which a thread is read. A checkpoint is there as soon as its blobs and writes
 are, so whatever has been seen of those and has no checkpoint in the end will never have one."""
 
+_DOCUMENTS = {"checkpoint", "metadata"}
+
 _ROWS = 5000
 
 
@@ -118,6 +120,24 @@ class Structuring(Keys):
         source = select(*(target if name == "thread_id" else table.c[name] for name in names))
         condition = self.among_keys_of_thread(table) if chosen else table.c.thread_id == bound("thread_id")
         return table.insert().from_select(names, source.where(condition))
+
+    def stored_rows(self, part: str, keys: Sequence[tuple[str, ...]]) -> Step:
+        """All columns of rows of one thread by their keys: of writes, all under a checkpoint."""
+        return Step(self._stored_rows(part), self.thread_parameters(keys[0][0], [key[1:] for key in keys]))
+
+    @cache  # noqa: B019 - a dialect is made once for the same tables
+    def _stored_rows(self, part: str) -> Select[Any]:
+        table: Table = getattr(self.tables, part)
+        columns = [
+            text_of(each).label(each.name) if each.key in _DOCUMENTS else each for each in table.columns
+        ]
+        return select(*columns).where(self.among_keys_of_thread(table))
+
+    @cache  # noqa: B019 - a dialect is made once for the same tables
+    def insert_rows(self, part: str) -> Insert:
+        """Insert rows by column names."""
+        table: Table = getattr(self.tables, part)
+        return table.insert()
 
     @cached_property
     def any_checkpoint(self) -> Select[Any]:

@@ -7,7 +7,6 @@ from cpstore.ops.delta import delta_history
 from cpstore.ops.reading import get, lacks_tables, page
 from cpstore.ops.structure import (
     checkpoints_of_runs,
-    copy_chain,
     copy_thread,
     delete_checkpoints,
     prune,
@@ -19,7 +18,6 @@ from cpstore.ops.writing import delete_thread, put, put_writes
 __all__ = [
     "Unit",
     "checkpoints_of_runs",
-    "copy_chain",
     "copy_thread",
     "delete_checkpoints",
     "delete_thread",

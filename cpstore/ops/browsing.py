@@ -14,7 +14,7 @@ from cpstore.dialects import Dialect, Mode
 from cpstore.filters import contains
 from cpstore.ops.reading import found_keys, rows_of_keys
 from cpstore.ops.unit import unit
-from cpstore.records import BlobKey, CheckpointRow, Key, Page, Query, ThreadQuery
+from cpstore.records import BlobKey, CheckpointRow, Key, Page, Query, ThreadQuery, parsed_object
 from cpstore.summaries import CheckpointSummary, ThreadSummary
 
 __all__ = ["history", "thread_ids", "threads"]
@@ -116,7 +116,7 @@ def _filtered(
     newest = [namespaces[0] for namespaces in threads]
     step = sql.metadata_of([Key(one.thread_id, one.checkpoint_ns, one.greatest) for one in newest])
     rows = connection.execute(step.statement, step.parameters)
-    matching = {thread_id for thread_id, metadata in rows if contains(json.loads(metadata), pattern)}
+    matching = {thread_id for thread_id, metadata in rows if contains(parsed_object(metadata), pattern)}
     return [namespaces for namespaces in threads if namespaces[0].thread_id in matching]
 
 
@@ -149,12 +149,12 @@ def _write_sizes(
 
 
 def _told(row: CheckpointRow, blobs: dict[BlobKey, int], writes: tuple[int, int]) -> CheckpointSummary:
-    updated = row.document.get("updated_channels")
+    updated = (parsed_object(row.checkpoint) or {}).get("updated_channels")
     return CheckpointSummary(
         *row.key,
         parent_checkpoint_id=row.parent_checkpoint_id,
-        metadata=json.loads(row.metadata),
-        updated_channels=None if updated is None else tuple(updated),
+        metadata=parsed_object(row.metadata) or {},
+        updated_channels=tuple(updated) if isinstance(updated, list) else None,
         document_bytes=len(row.checkpoint) + len(row.metadata),
         value_bytes=sum(blobs.get(key, 0) for key in row.blob_keys),
         writes=writes[0],

@@ -108,12 +108,12 @@ def _oldest_first(
     seed: CheckpointRow | None,
     writes: dict[Key, list[Write]],
     channel: str,
-) -> list[Write]:
+) -> list[tuple[Key, Write]]:
     """Give the writes to a channel from its seed, whose own are included, down to the nearest ancestor."""
-    steps: list[list[Write]] = []
+    steps: list[list[tuple[Key, Write]]] = []
     for row in chain:
         mine = [write for write in writes.get(row.key, ()) if write.channel == channel]
-        steps.append(sorted(mine, key=Write.order))
+        steps.append([(row.key, write) for write in sorted(mine, key=Write.order)])
         if row is seed:
             break
     return [write for step in reversed(steps) for write in step]

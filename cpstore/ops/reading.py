@@ -23,6 +23,7 @@ from cpstore.records import (
     Page,
     Query,
     Write,
+    parsed_object,
 )
 
 __all__ = [
@@ -101,7 +102,7 @@ def _search(connection: Connection, sql: Dialect, query: Query) -> Query:
 
 
 def _contains(document: str, pattern: str | None) -> bool:
-    return contains(json.loads(document), json.loads(pattern or "{}"))
+    return contains(parsed_object(document), json.loads(pattern or "{}"))
 
 
 def _complete(connection: Connection, sql: Dialect, rows: list[CheckpointRow]) -> list[LoadedCheckpoint]:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from sqlalchemy import Connection
 
-from cpstore.dialects import Dialect, Mode
+from cpstore.dialects import Dialect, Mode, Step
 from cpstore.dialects.structure import PARTS
 from cpstore.errors import ThreadExistsError, UnknownCheckpointError
 from cpstore.ops.unit import unit
-from cpstore.records import EMPTY, UNVERSIONED, Key, version_text
+from cpstore.records import EMPTY, UNVERSIONED, Key, format_of, object_in, parsed_object, version_text
 from cpstore.structure import (
     BlobPlace,
+    Chain,
     Node,
     Place,
     Removal,
@@ -28,7 +28,10 @@ from cpstore.structure import (
     without_runs,
 )
 
-__all__ = ["checkpoints_of_runs", "copy_chain", "copy_thread", "delete_checkpoints", "prune", "reclaim"]
+__all__ = ["checkpoints_of_runs", "copy_thread", "delete_checkpoints", "prune", "reclaim"]
+
+Rebinds = Callable[[str, dict[str, Any]], dict[str, Any]]
+"""Gives a row of a table, by column names, as it is to stand in another thread."""
 
 _KEYS = 1000
 """So many keys go with one statement."""
@@ -61,32 +64,57 @@ def checkpoints_of_runs(connection: Connection, sql: Dialect, run_ids: Sequence[
 
 
 @unit(Mode.COPY)
-def copy_thread(connection: Connection, sql: Dialect, source: str, target: str) -> None:
-    """Copy a thread. One that is unknown is no error."""
-    _refuse_existing(connection, sql, target)
-    for part in PARTS:
-        step = sql.copy_all(part, source, target)
-        connection.execute(step.statement, step.parameters)
+def copy_thread(
+    connection: Connection,
+    sql: Dialect,
+    source: str,
+    target: str,
+    checkpoint_id: str | None,
+    rebinder: Rebinds | None,
+) -> None:
+    """Copy a thread, or a checkpoint of its root graph with its past and what belongs to them.
 
-
-@unit(Mode.COPY)
-def copy_chain(connection: Connection, sql: Dialect, source: str, target: str, checkpoint_id: str) -> None:
-    """Copy a checkpoint of the root graph, its ancestors, and what belongs to them."""
-    _refuse_existing(connection, sql, target)
+    Rows are copied inside the database, unless their values are bound to the thread that they are in.
+    """
+    if connection.execute(sql.any_checkpoint, {"p_thread_id": target}).first() is not None:
+        raise ThreadExistsError
+    if checkpoint_id is None and rebinder is None:
+        for part in PARTS:
+            _run(connection, sql.copy_all(part, source, target))
+        return
     structure = _read(connection, sql, source)
-    place = Place("", checkpoint_id)
-    if place not in structure.nodes:
-        raise UnknownCheckpointError
-    chain = chain_of(structure, place)
-    rows: dict[str, Sequence[tuple[str, ...]]] = {
-        "checkpoints": chain.checkpoints,
-        "blobs": chain.blobs,
-        "writes": chain.writes,
-    }
-    for part, places in rows.items():
+    for part, places in _chosen(structure, checkpoint_id)._asdict().items():
         for some in _portions(places):
-            step = sql.copy_rows(part, source, target, some)
-            connection.execute(step.statement, step.parameters)
+            if rebinder is None:
+                _run(connection, sql.copy_rows(part, source, target, some))
+            else:
+                _copy_rebound(connection, sql, part, [(source, *place) for place in some], target, rebinder)
+
+
+def _chosen(structure: Structure, checkpoint_id: str | None) -> Chain:
+    if checkpoint_id is None:
+        return Chain(list(structure.nodes), list(structure.blobs), list(structure.writes))
+    if Place("", checkpoint_id) not in structure.nodes:
+        raise UnknownCheckpointError
+    return chain_of(structure, Place("", checkpoint_id))
+
+
+def _copy_rebound(
+    connection: Connection,
+    sql: Dialect,
+    part: str,
+    keys: Sequence[tuple[str, ...]],
+    target: str,
+    rebinder: Rebinds,
+) -> None:
+    """Copy rows through here, because each value has to be bound to the thread that it comes to."""
+    step = sql.stored_rows(part, keys)
+    rows = [
+        rebinder(part, dict(row)) | {"thread_id": target}
+        for row in connection.execute(step.statement, step.parameters).mappings()
+    ]
+    if rows:
+        connection.execute(sql.insert_rows(part), rows)
 
 
 @unit(Mode.ALONE)
@@ -95,9 +123,8 @@ def reclaim(connection: Connection, sql: Dialect) -> None:
     sql.reclaim(connection)
 
 
-def _refuse_existing(connection: Connection, sql: Dialect, thread_id: str) -> None:
-    if connection.execute(sql.any_checkpoint, {"p_thread_id": thread_id}).first() is not None:
-        raise ThreadExistsError
+def _run(connection: Connection, step: Step) -> None:
+    connection.execute(step.statement, step.parameters)
 
 
 def _remove(connection: Connection, sql: Dialect, thread_id: str, removal: Removal, dry_run: bool) -> Removed:
@@ -110,11 +137,9 @@ def _remove(connection: Connection, sql: Dialect, thread_id: str, removal: Remov
         return removal.counted
     for part, places in rows.items():
         for some in _portions(places):
-            step = sql.delete_rows(part, thread_id, some)
-            connection.execute(step.statement, step.parameters)
+            _run(connection, sql.delete_rows(part, thread_id, some))
     for some in _portions(removal.orphans):
-        step = sql.make_roots(thread_id, some)
-        connection.execute(step.statement, step.parameters)
+        _run(connection, sql.make_roots(thread_id, some))
     return removal.counted
 
 
@@ -158,17 +183,17 @@ def _add_writes(structure: Structure, row: Any) -> Place:
 
 def _add_node(structure: Structure, row: Any) -> Place:
     place, parent = Place(*row[:2]), row[2]
-    checkpoint, metadata = json.loads(row[3]), json.loads(row[4])
-    versions = checkpoint.get("channel_versions") or {}
-    counted = metadata.get("counters_since_delta_snapshot") or {}
+    checkpoint, metadata = parsed_object(row[3]) or {}, parsed_object(row[4]) or {}
+    versions = object_in(checkpoint, "channel_versions")
+    counted = object_in(metadata, "counters_since_delta_snapshot")
     structure.nodes[place] = Node(
         place=place,
         parent=None if parent is None else place._replace(checkpoint_id=parent),
-        format=checkpoint.get("v", 1),
+        format=format_of(checkpoint),
         versions={channel: version_text(version) for channel, version in versions.items()},
-        inline=frozenset((checkpoint.get("channel_values") or {}) | checkpoint.get(UNVERSIONED, {})),
+        inline=frozenset(object_in(checkpoint, "channel_values") | object_in(checkpoint, UNVERSIONED)),
         delta=frozenset(versions if "delta_writes_versioned" in metadata else counted),
-        root=(metadata.get("parents") or {}).get(""),
+        root=object_in(metadata, "parents").get(""),
         bytes=len(row[3]) + len(row[4]),
     )
     return place

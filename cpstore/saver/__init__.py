@@ -19,7 +19,10 @@ class SQLAlchemySaver(Checkpoints, Threads, Views):
     Args:
         engine: The application's engine, or an :class:`~cpstore.Engines` of both kinds on one database. It is
             never changed and never disposed.
-        serde: The serializer of values; by default LangGraph's `JsonPlusSerializer`.
+        serde: The serializer of values; by default :class:`~cpstore.Serializer`.
+        metadata_keys: Which keys of metadata are stored: :class:`~cpstore.Only` these, all
+            :class:`~cpstore.Except` these, or None: all of them. With a serializer that is no
+            `JsonPlusSerializer`, and so may encrypt, None means only LangGraph's own.
 
     Raises:
         UnsupportedDatabaseError: It is neither SQLite nor PostgreSQL.

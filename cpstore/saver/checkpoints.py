@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -15,14 +16,31 @@ from langgraph.checkpoint.base import (
 )
 
 from cpstore import addresses, codec, ops
-from cpstore.records import Query
+from cpstore.errors import UnreadableValueError
+from cpstore.records import CheckpointRecord, LoadedCheckpoint, Query
 from cpstore.saver.connected import Connected
 
-__all__ = ["Checkpoints"]
+__all__ = ["Checkpoints", "OnError"]
+
+OnError = Callable[[RunnableConfig, Exception], None]
+"""What is told of a checkpoint that cannot be read."""
+
+_LARGE_BYTES = 256 * 1024
 
 
 class Checkpoints(Connected):
     """Encode, run one unit of work through the door, decode."""
+
+    def _encode(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> CheckpointRecord:
+        return codec.encode_checkpoint(
+            self.serde, config, checkpoint, metadata, new_versions, self._metadata_keys
+        )
 
     def put(
         self,
@@ -45,9 +63,10 @@ class Checkpoints(Connected):
 
         Raises:
             InvalidConfigError: `thread_id` is missing, or an identifier cannot be stored.
+            UnstorableValueError: A value cannot be stored so that it comes back as it is.
             NotMigratedError: The tables are not there.
         """
-        record = codec.encode_checkpoint(self.serde, config, checkpoint, metadata, new_versions)
+        record = self._encode(config, checkpoint, metadata, new_versions)
         self._door.run(ops.put, record)
         return addresses.config_of(record.key)
 
@@ -59,7 +78,7 @@ class Checkpoints(Connected):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Async version of :meth:`put`."""
-        record = codec.encode_checkpoint(self.serde, config, checkpoint, metadata, new_versions)
+        record = self._encode(config, checkpoint, metadata, new_versions)
         await self._door.arun(ops.put, record)
         return addresses.config_of(record.key)
 
@@ -83,6 +102,7 @@ class Checkpoints(Connected):
 
         Raises:
             InvalidConfigError: A key is missing, or an identifier cannot be stored.
+            UnstorableValueError: A value cannot be stored so that it comes back as it is.
             NotMigratedError: The tables are not there.
         """
         record = codec.encode_writes(self.serde, config, writes, task_id, task_path)
@@ -113,6 +133,7 @@ class Checkpoints(Connected):
 
         Raises:
             InvalidConfigError: `thread_id` is missing, or an identifier cannot have been stored.
+            UnreadableValueError: A stored value cannot be read; the message names its place.
             NotMigratedError: The tables are not there.
         """
         loaded = self._door.run(ops.get, addresses.address_of(config))
@@ -121,7 +142,7 @@ class Checkpoints(Connected):
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Async version of :meth:`get_tuple`."""
         loaded = await self._door.arun(ops.get, addresses.address_of(config))
-        return None if loaded is None else codec.decode(self.serde, loaded)
+        return None if loaded is None else await self._adecode(loaded)
 
     def list(
         self,
@@ -130,6 +151,7 @@ class Checkpoints(Connected):
         filter: dict[str, Any] | None = None,
         before: RunnableConfig | None = None,
         limit: int | None = None,
+        on_error: OnError | None = None,
     ) -> Iterator[CheckpointTuple]:
         """Read checkpoints, newest first (by descending id). No connection is held while it yields.
 
@@ -140,16 +162,26 @@ class Checkpoints(Connected):
                 literal text; True is not 1, 1 equals 1.0, None matches only a null that is there.
             before: Only ids that are smaller than its `checkpoint_id`, whatever thread that belongs to.
             limit: At most so many, after all conditions. None: all of them.
+            on_error: Called with the config and the error of a checkpoint that cannot be read; the list then
+                goes on without it. None: the error is raised.
 
         Raises:
             ValueError: `limit` is negative.
+            UnreadableValueError: A stored value cannot be read, and there is no `on_error`.
             NotMigratedError: The tables are not there.
         """
         query: Query | None = codec.encode_query(config, filter, before, limit)
         while query is not None:
             page = self._door.run(ops.page, query)
             for loaded in page.items:
-                yield codec.decode(self.serde, loaded)
+                try:
+                    found = codec.decode(self.serde, loaded)
+                except UnreadableValueError as error:
+                    if on_error is None:
+                        raise
+                    on_error(addresses.config_of(loaded.row.key), error)
+                else:
+                    yield found
             query = page.next
 
     async def alist(
@@ -159,14 +191,28 @@ class Checkpoints(Connected):
         filter: dict[str, Any] | None = None,
         before: RunnableConfig | None = None,
         limit: int | None = None,
+        on_error: OnError | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
         """Async version of :meth:`list`."""
         query: Query | None = codec.encode_query(config, filter, before, limit)
         while query is not None:
             page = await self._door.arun(ops.page, query)
             for loaded in page.items:
-                yield codec.decode(self.serde, loaded)
+                try:
+                    found = await self._adecode(loaded)
+                except UnreadableValueError as error:
+                    if on_error is None:
+                        raise
+                    on_error(addresses.config_of(loaded.row.key), error)
+                else:
+                    yield found
             query = page.next
+
+    async def _adecode(self, loaded: LoadedCheckpoint) -> CheckpointTuple:
+        """Decode small checkpoints at once, and large ones in a thread, so that the event loop goes on."""
+        if loaded.bytes < _LARGE_BYTES:
+            return codec.decode(self.serde, loaded)
+        return await asyncio.to_thread(codec.decode, self.serde, loaded)
 
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Collection
 from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -13,7 +15,9 @@ from typing_extensions import Self
 from cpstore import addresses, engines, ops
 from cpstore.doors import door_of
 from cpstore.engines import Engines
+from cpstore.metadata import MetadataKeys
 from cpstore.models import TABLES
+from cpstore.serde import Serializer
 
 __all__ = ["Connected"]
 
@@ -24,7 +28,10 @@ class Connected(BaseCheckpointSaver[str]):
     Args:
         engine: The application's engine, or an :class:`~cpstore.Engines` of both kinds on one database. It is
             never changed and never disposed.
-        serde: The serializer of values; by default LangGraph's `JsonPlusSerializer`.
+        serde: The serializer of values; by default :class:`~cpstore.Serializer`.
+        metadata_keys: Which keys of metadata are stored: :class:`~cpstore.Only` these, all
+            :class:`~cpstore.Except` these, or None: all of them. With a serializer that is no
+            `JsonPlusSerializer`, and so may encrypt, None means only LangGraph's own.
 
     Raises:
         UnsupportedDatabaseError: It is neither SQLite nor PostgreSQL.
@@ -32,15 +39,25 @@ class Connected(BaseCheckpointSaver[str]):
     """
 
     def __init__(
-        self, engine: Engine | AsyncEngine | Engines, *, serde: SerializerProtocol | None = None
+        self,
+        engine: Engine | AsyncEngine | Engines,
+        *,
+        serde: SerializerProtocol | None = None,
+        metadata_keys: MetadataKeys | None = None,
     ) -> None:
-        super().__init__(serde=serde)
+        super().__init__(serde=serde or Serializer())
+        self._metadata_keys = metadata_keys
         self._door = door_of(engine, TABLES)
         self._owns_engines = False
 
     @classmethod
     def from_url(
-        cls, url: str | URL, *, serde: SerializerProtocol | None = None, **engine_options: Any
+        cls,
+        url: str | URL,
+        *,
+        serde: SerializerProtocol | None = None,
+        metadata_keys: MetadataKeys | None = None,
+        **engine_options: Any,
     ) -> Self:
         """Make a saver with engines of its own, to be used as it is, in `with`, or in `async with`.
 
@@ -48,13 +65,14 @@ class Connected(BaseCheckpointSaver[str]):
             url: A database URL. `postgres://` and `postgresql://` mean psycopg 3, for sync and async;
                 `sqlite://` is a database in memory.
             serde: As for the class.
+            metadata_keys: As for the class.
             engine_options: Given to SQLAlchemy's `create_engine` and `create_async_engine` as they are.
 
         Raises:
             ConfigurationError: The URL is none, or names a database or driver that is not supported.
             MissingDriverError: The driver is not installed; the message names the extra that brings it.
         """
-        saver = cls(engines.from_url(url, **engine_options), serde=serde)
+        saver = cls(engines.from_url(url, **engine_options), serde=serde, metadata_keys=metadata_keys)
         saver._owns_engines = True
         return saver
 
@@ -101,6 +119,19 @@ class Connected(BaseCheckpointSaver[str]):
         Source of the rule: LangGraph's savers. Two forks that count on from one version share no blob.
         """
         return addresses.next_version(current)
+
+    def with_allowlist(self, extra_allowlist: Collection[tuple[str, ...]]) -> Self:
+        """Give a saver on the same engines whose serializer may rebuild more types.
+
+        Source of the rule: LangGraph calls it with the types of a graph when LANGGRAPH_STRICT_MSGPACK is set.
+        """
+        allow = getattr(self.serde, "with_msgpack_allowlist", None)
+        serde = self.serde if allow is None else allow(extra_allowlist)
+        if serde is self.serde:
+            return self
+        clone = copy.copy(self)
+        clone.serde = serde
+        return clone
 
     def reclaim_space(self) -> None:
         """Give the space of deleted rows back to the file system.

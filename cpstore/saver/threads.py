@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Sequence
 from dataclasses import replace
 
-from cpstore import addresses, ops
+from cpstore import addresses, ops, places
 from cpstore.retention import Rule, by_thread, checked_list, kept_by
 from cpstore.saver.connected import Connected
 from cpstore.structure import Removed
@@ -72,25 +72,15 @@ class Threads(Connected):
             InvalidConfigError: An id cannot be stored.
             NotMigratedError: The tables are not there.
         """
-        source = addresses.identifier("thread_id", source_thread_id)
-        target = addresses.identifier("thread_id", target_thread_id)
-        if checkpoint_id is None:
-            self._door.run(ops.copy_thread, source, target)
-        else:
-            chosen = addresses.identifier("checkpoint_id", checkpoint_id)
-            self._door.run(ops.copy_chain, source, target, chosen)
+        names = addresses.copied(source_thread_id, target_thread_id, checkpoint_id)
+        self._door.run(ops.copy_thread, *names, places.rebinder_for(self.serde, names[1]))
 
     async def acopy_thread(
         self, source_thread_id: str, target_thread_id: str, *, checkpoint_id: str | None = None
     ) -> None:
         """Async version of :meth:`copy_thread`."""
-        source = addresses.identifier("thread_id", source_thread_id)
-        target = addresses.identifier("thread_id", target_thread_id)
-        if checkpoint_id is None:
-            await self._door.arun(ops.copy_thread, source, target)
-        else:
-            chosen = addresses.identifier("checkpoint_id", checkpoint_id)
-            await self._door.arun(ops.copy_chain, source, target, chosen)
+        names = addresses.copied(source_thread_id, target_thread_id, checkpoint_id)
+        await self._door.arun(ops.copy_thread, *names, places.rebinder_for(self.serde, names[1]))
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Prune threads, each at once, while runs may append to them.
