@@ -26,7 +26,7 @@ from cpstore.dialects.keys import Keys, Step, bound, key_columns, number, size_o
 from cpstore.models import run_id_of
 from cpstore.records import TASKS
 
-__all__ = ["PARTS", "Structuring"]
+__all__ = ["PARTS", "ROWS", "Structuring"]
 
 PARTS = ("blobs", "writes", "checkpoints")
 """The tables in the order in which a thread is read. A checkpoint is there as soon as its blobs and writes
@@ -34,7 +34,8 @@ are, so whatever has been seen of those and has no checkpoint in the end will ne
 
 _DOCUMENTS = {"checkpoint", "metadata"}
 
-_ROWS = 5000
+ROWS = 5000
+"""So many rows of a thread are read at a time."""
 
 
 class Structuring(Keys):
@@ -59,7 +60,7 @@ class Structuring(Keys):
             statement = statement.where(tuple_(*keys) > tuple_(*cursor))
         if table is self.tables.writes:
             statement = statement.group_by(*keys)
-        return statement.order_by(*keys).limit(number(_ROWS))
+        return statement.order_by(*keys).limit(number(ROWS))
 
     def _facts(self, table: Table) -> list[ColumnElement[Any]]:
         row = table.c

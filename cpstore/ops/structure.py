@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from cpstore.dialects import Dialect, Mode, Step
-from cpstore.dialects.structure import PARTS
+from cpstore.dialects.structure import PARTS, ROWS
 from cpstore.errors import ThreadExistsError, UnknownCheckpointError
 from cpstore.ops.unit import unit
 from cpstore.records import EMPTY, UNVERSIONED, Key, format_of, object_in, parsed_object, version_text
@@ -33,7 +33,7 @@ __all__ = ["checkpoints_of_runs", "copy_thread", "delete_checkpoints", "prune", 
 Rebinds = Callable[[str, dict[str, Any]], dict[str, Any]]
 """Gives a row of a table, by column names, as it is to stand in another thread."""
 
-_KEYS = 1000
+_KEYS = 5000
 """So many keys go with one statement."""
 
 
@@ -156,9 +156,12 @@ def _read(connection: Connection, sql: Dialect, thread_id: str) -> Structure:
     }
     for part in PARTS:
         after: tuple[str, ...] | None = None
-        while rows := _rows(connection, sql, part, thread_id, after):
+        full = True
+        while full:
+            rows = _rows(connection, sql, part, thread_id, after)
             for row in rows:
                 after = add[part](structure, row)
+            full = len(rows) == ROWS
     return structure
 
 

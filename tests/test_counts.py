@@ -1,0 +1,103 @@
+"""How many statements each call takes: a count holds where a timing on a shared machine would not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from langgraph.checkpoint.base import Checkpoint, empty_checkpoint
+from sqlalchemy import create_engine, event
+
+from cpstore import SQLAlchemySaver
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from langchain_core.runnables import RunnableConfig
+
+    from tests.ways import Dialect
+
+CHECKPOINTS = 1000
+
+COUNTS = {
+    # call: statements on SQLite (one more begins each transaction) and on PostgreSQL
+    "put": (3, 1),
+    "put_writes": (2, 1),
+    "get_tuple": (4, 3),
+    "list, a page": (5, 4),
+    "delete_thread": (4, 1),
+    "copy_thread": (5, 4),
+    "prune": (9, 8),
+}
+
+
+@pytest.fixture
+def counted(dialect_url: str) -> Iterator[tuple[SQLAlchemySaver, list[str]]]:
+    engine = create_engine(dialect_url)
+    statements: list[str] = []
+    event.listen(engine, "before_cursor_execute", lambda *given: statements.append(given[2]))
+    yield SQLAlchemySaver(engine), statements
+    engine.dispose()
+
+
+def checkpoint(step: int) -> Checkpoint:
+    made = empty_checkpoint()
+    made["v"] = 4
+    made["channel_values"] = {f"channel {number}": [step] for number in range(5)}
+    made["channel_versions"] = dict.fromkeys(made["channel_values"], f"{step:05}.1")
+    return made
+
+
+def grown(saver: SQLAlchemySaver, checkpoints: int) -> RunnableConfig:
+    config: RunnableConfig = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+    for step in range(checkpoints):
+        made = checkpoint(step)
+        config = saver.put(config, made, {"step": step}, made["channel_versions"])
+        saver.put_writes(config, [("channel 0", step), ("channel 1", step)], "task")
+    return config
+
+
+def test_statements_of_each_call(counted: tuple[SQLAlchemySaver, list[str]], dialect: Dialect) -> None:
+    """Ten checkpoints or a thousand, the counts are these; what prune reads comes 5,000 rows at a time."""
+    saver, statements = counted
+    newest = grown(saver, CHECKPOINTS)
+    made = checkpoint(CHECKPOINTS)
+    calls: dict[str, Callable[[], Any]] = {
+        "put": lambda: saver.put(newest, made, {}, made["channel_versions"]),
+        "put_writes": lambda: saver.put_writes(newest, [("a", 1), ("b", 2), ("c", 3)], "other"),
+        "get_tuple": lambda: saver.get_tuple(newest),
+        "list, a page": lambda: list(saver.list(newest | {"configurable": {"thread_id": "t"}}, limit=25)),
+        "copy_thread": lambda: saver.copy_thread("t", "copy"),
+        "prune": lambda: saver.prune(["t"]),
+        "delete_thread": lambda: saver.delete_thread("copy"),
+    }
+    found = {}
+    for name, call in calls.items():
+        statements.clear()
+        call()
+        found[name] = len(statements)
+    column = {"sqlite": 0, "postgresql": 1}[dialect]
+    assert found == {name: counts[column] for name, counts in COUNTS.items()}
+
+
+def test_a_longer_list_takes_more_pages_and_no_more_statements_a_page(
+    counted: tuple[SQLAlchemySaver, list[str]],
+) -> None:
+    saver, statements = counted
+    grown(saver, 100)
+    lengths = []
+    for limit in (25, 100):
+        statements.clear()
+        assert len(list(saver.list(None, limit=limit))) == limit
+        lengths.append(len(statements))
+    assert lengths[1] <= 4 * lengths[0]
+
+
+def test_many_writes_and_channels_are_one_statement_on_postgresql(
+    counted: tuple[SQLAlchemySaver, list[str]], dialect: Dialect
+) -> None:
+    saver, statements = counted
+    place = grown(saver, 1)
+    statements.clear()
+    saver.put_writes(place, [("channel", number) for number in range(100)], "many")
+    assert len(statements) == {"sqlite": 2, "postgresql": 1}[dialect]
