@@ -30,11 +30,9 @@ from cpstore import places
 from cpstore.addresses import (
     address_of,
     config_of,
-    configurable_of,
     identifier,
     key_of,
     next_version,
-    optional_identifier,
     version_order,
 )
 from cpstore.errors import CpstoreError, UnreadableValueError
@@ -50,8 +48,6 @@ from cpstore.records import (
     CheckpointRow,
     Key,
     LoadedCheckpoint,
-    Query,
-    ThreadQuery,
     Write,
     WritesRecord,
     version_text,
@@ -60,15 +56,10 @@ from cpstore.records import (
 __all__ = [
     "decode",
     "decode_histories",
-    "encode_channels",
     "encode_checkpoint",
-    "encode_history_query",
-    "encode_query",
-    "encode_thread_query",
     "encode_writes",
 ]
 
-_FEWEST_THREADS, _MOST_THREADS = 50, 200
 _INLINE_CHARACTERS = 256
 _INLINE_BITS = 63
 
@@ -124,75 +115,6 @@ def encode_writes(
         typed = places.dump(serde, value, places.of_write(key, task, idx, name))
         encoded[idx] = Write(task, idx, name, *typed, task_path)
     return WritesRecord(key, tuple(encoded.values()))
-
-
-def encode_query(
-    config: RunnableConfig | None,
-    filter: Mapping[str, Any] | None,
-    before: RunnableConfig | None,
-    limit: int | None,
-) -> Query:
-    """Encode what `list` was given.
-
-    Raises:
-        ValueError: `limit` is negative.
-    """
-    if limit is not None and limit < 0:
-        raise ValueError(f"limit must be None or at least 0, not {limit}")
-    configurable = configurable_of(config)
-    namespace = configurable.get("checkpoint_ns")
-    return Query(
-        thread_id=optional_identifier(configurable, "thread_id"),
-        checkpoint_ns=None if namespace is None else identifier("checkpoint_ns", namespace),
-        checkpoint_id=optional_identifier(configurable, "checkpoint_id"),
-        before=optional_identifier(configurable_of(before), "checkpoint_id"),
-        filter=dump_metadata(filter) if filter else None,
-        limit=limit,
-        exhausted=limit == 0,
-    )
-
-
-def encode_history_query(thread_id: Any, checkpoint_ns: str | None, limit: int | None) -> Query:
-    """Encode what `history` was given.
-
-    Raises:
-        ValueError: `limit` is negative.
-    """
-    place = {"thread_id": identifier("thread_id", thread_id), "checkpoint_ns": checkpoint_ns}
-    return encode_query({"configurable": place}, None, None, limit)
-
-
-def encode_thread_query(
-    limit: int, after: str | None, filter: Mapping[str, Any] | None, order: str
-) -> ThreadQuery | None:
-    """Encode what `list_threads` was given; None if it asks for nothing.
-
-    Raises:
-        ValueError: `limit` is negative, or `order` or `after` is none of ours.
-    """
-    if limit < 0:
-        raise ValueError(f"limit must be at least 0, not {limit}")
-    if order not in ("newest", "thread_id"):
-        raise ValueError(f"order must be newest or thread_id, not {order!r}")
-    return ThreadQuery(
-        size=min(max(limit, _FEWEST_THREADS), _MOST_THREADS),
-        by_id=order == "thread_id",
-        after=None if after is None else _cursor(after),
-        filter=dump_metadata(filter) if filter else None,
-    )
-
-
-def _cursor(text: str) -> tuple[str, str]:
-    try:
-        checkpoint_id, thread_id = json.loads(text)
-    except (TypeError, ValueError):
-        raise ValueError("after must be the cursor of a thread that list_threads gave") from None
-    return identifier("checkpoint_id", checkpoint_id), identifier("thread_id", thread_id)
-
-
-def encode_channels(channels: Sequence[str]) -> list[str]:
-    """Encode the channels that `get_delta_channel_history` was given, each once."""
-    return list(dict.fromkeys(identifier("channel", channel) for channel in channels))
 
 
 def decode_histories(

@@ -15,7 +15,7 @@ from langgraph.checkpoint.base import (
     DeltaChannelHistory,
 )
 
-from cpstore import addresses, codec, ops
+from cpstore import addresses, codec, ops, queries
 from cpstore.errors import UnreadableValueError
 from cpstore.records import CheckpointRecord, LoadedCheckpoint, Query
 from cpstore.saver.connected import Connected
@@ -170,7 +170,7 @@ class Checkpoints(Connected):
             UnreadableValueError: A stored value cannot be read, and there is no `on_error`.
             NotMigratedError: The tables are not there.
         """
-        query: Query | None = codec.encode_query(config, filter, before, limit)
+        query: Query | None = queries.query(config, filter, before, limit)
         while query is not None:
             page = self._door.run(ops.page, query)
             for loaded in page.items:
@@ -194,7 +194,7 @@ class Checkpoints(Connected):
         on_error: OnError | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
         """Async version of :meth:`list`."""
-        query: Query | None = codec.encode_query(config, filter, before, limit)
+        query: Query | None = queries.query(config, filter, before, limit)
         while query is not None:
             page = await self._door.arun(ops.page, query)
             for loaded in page.items:
@@ -233,7 +233,7 @@ class Checkpoints(Connected):
             InvalidConfigError: `thread_id` is missing, or an identifier cannot have been stored.
             NotMigratedError: The tables are not there.
         """
-        wanted = codec.encode_channels(channels)
+        wanted = queries.channels_of(channels)
         if not wanted:
             return {}
         histories = self._door.run(ops.delta_history, addresses.address_of(config), wanted)
@@ -243,7 +243,7 @@ class Checkpoints(Connected):
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
         """Async version of :meth:`get_delta_channel_history`."""
-        wanted = codec.encode_channels(channels)
+        wanted = queries.channels_of(channels)
         if not wanted:
             return {}
         histories = await self._door.arun(ops.delta_history, addresses.address_of(config), wanted)

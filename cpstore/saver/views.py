@@ -6,7 +6,7 @@ import builtins
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
-from cpstore import codec, ops
+from cpstore import ops, queries
 from cpstore.records import Query
 from cpstore.saver.connected import Connected
 from cpstore.summaries import CheckpointSummary, ThreadSummary
@@ -37,7 +37,7 @@ class Views(Connected):
             ValueError: `limit` is negative, or `order` or `after` is none of ours.
             NotMigratedError: The tables are not there.
         """
-        query = codec.encode_thread_query(limit, after, filter, order)
+        query = queries.thread_query(limit, after, filter, order)
         found: builtins.list[ThreadSummary] = []
         while query is not None and len(found) < limit:
             page = self._door.run(ops.threads, query)
@@ -54,7 +54,7 @@ class Views(Connected):
         order: str = "newest",
     ) -> builtins.list[ThreadSummary]:
         """Async version of :meth:`list_threads`."""
-        query = codec.encode_thread_query(limit, after, filter, order)
+        query = queries.thread_query(limit, after, filter, order)
         found: builtins.list[ThreadSummary] = []
         while query is not None and len(found) < limit:
             page = await self._door.arun(ops.threads, query)
@@ -79,7 +79,7 @@ class Views(Connected):
             InvalidConfigError: An id cannot have been stored.
             NotMigratedError: The tables are not there.
         """
-        query: Query | None = codec.encode_history_query(thread_id, checkpoint_ns, limit)
+        query: Query | None = queries.history_query(thread_id, checkpoint_ns, limit)
         while query is not None:
             page = self._door.run(ops.history, query)
             yield from page.items
@@ -89,7 +89,7 @@ class Views(Connected):
         self, thread_id: str, *, checkpoint_ns: str | None = None, limit: int | None = None
     ) -> AsyncIterator[CheckpointSummary]:
         """Async version of :meth:`history`."""
-        query: Query | None = codec.encode_history_query(thread_id, checkpoint_ns, limit)
+        query: Query | None = queries.history_query(thread_id, checkpoint_ns, limit)
         while query is not None:
             page = await self._door.arun(ops.history, query)
             for summary in page.items:

@@ -1,0 +1,86 @@
+"""What the reading methods are asked, to queries: checked before anything is read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+
+from cpstore.addresses import configurable_of, identifier, optional_identifier
+from cpstore.metadata import dump_metadata
+from cpstore.records import Query, ThreadQuery
+
+__all__ = ["channels_of", "history_query", "query", "thread_query"]
+
+_FEWEST_THREADS, _MOST_THREADS = 50, 200
+
+
+def query(
+    config: RunnableConfig | None,
+    filter: Mapping[str, Any] | None,
+    before: RunnableConfig | None,
+    limit: int | None,
+) -> Query:
+    """Encode what `list` was given.
+
+    Raises:
+        ValueError: `limit` is negative.
+    """
+    if limit is not None and limit < 0:
+        raise ValueError(f"limit must be None or at least 0, not {limit}")
+    configurable = configurable_of(config)
+    namespace = configurable.get("checkpoint_ns")
+    return Query(
+        thread_id=optional_identifier(configurable, "thread_id"),
+        checkpoint_ns=None if namespace is None else identifier("checkpoint_ns", namespace),
+        checkpoint_id=optional_identifier(configurable, "checkpoint_id"),
+        before=optional_identifier(configurable_of(before), "checkpoint_id"),
+        filter=dump_metadata(filter) if filter else None,
+        limit=limit,
+        exhausted=limit == 0,
+    )
+
+
+def history_query(thread_id: Any, checkpoint_ns: str | None, limit: int | None) -> Query:
+    """Encode what `history` was given.
+
+    Raises:
+        ValueError: `limit` is negative.
+    """
+    place = {"thread_id": identifier("thread_id", thread_id), "checkpoint_ns": checkpoint_ns}
+    return query({"configurable": place}, None, None, limit)
+
+
+def thread_query(
+    limit: int, after: str | None, filter: Mapping[str, Any] | None, order: str
+) -> ThreadQuery | None:
+    """Encode what `list_threads` was given; None if it asks for nothing.
+
+    Raises:
+        ValueError: `limit` is negative, or `order` or `after` is none of ours.
+    """
+    if limit < 0:
+        raise ValueError(f"limit must be at least 0, not {limit}")
+    if order not in ("newest", "thread_id"):
+        raise ValueError(f"order must be newest or thread_id, not {order!r}")
+    return ThreadQuery(
+        size=min(max(limit, _FEWEST_THREADS), _MOST_THREADS),
+        by_id=order == "thread_id",
+        after=None if after is None else _cursor(after),
+        filter=dump_metadata(filter) if filter else None,
+    )
+
+
+def _cursor(text: str) -> tuple[str, str]:
+    try:
+        checkpoint_id, thread_id = json.loads(text)
+    except (TypeError, ValueError):
+        raise ValueError("after must be the cursor of a thread that list_threads gave") from None
+    return identifier("checkpoint_id", checkpoint_id), identifier("thread_id", thread_id)
+
+
+def channels_of(channels: Sequence[str]) -> list[str]:
+    """Encode the channels that `get_delta_channel_history` was given, each once."""
+    return list(dict.fromkeys(identifier("channel", channel) for channel in channels))
