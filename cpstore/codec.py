@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import math
+import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any, cast
 
@@ -35,8 +36,8 @@ from cpstore.addresses import (
     next_version,
     version_order,
 )
-from cpstore.errors import CpstoreError, UnreadableValueError
-from cpstore.metadata import MetadataKeys, Only, dump_metadata, kept_metadata
+from cpstore.errors import CpstoreError, InvalidConfigError, UnreadableValueError
+from cpstore.metadata import MetadataKeys, Only, dump_metadata, is_storable, kept_metadata
 from cpstore.places import Place
 from cpstore.records import (
     EMPTY,
@@ -62,6 +63,8 @@ __all__ = [
 
 _INLINE_CHARACTERS = 256
 _INLINE_BITS = 63
+_SUSPICIOUS = re.compile(r"\\u(?:0000|d[89a-f])")
+"""How JSON writes a NUL, a lone surrogate, or something that is as good as it looks."""
 
 
 def encode_checkpoint(
@@ -170,7 +173,23 @@ def _dump_document(
     }
     if bare:
         document[UNVERSIONED] = bare
-    return json.dumps(document, allow_nan=False)
+    text = json.dumps(document, allow_nan=False)
+    if _SUSPICIOUS.search(text) and (broken := _broken_text(document)) is not None:
+        raise InvalidConfigError(
+            f"{broken!a}, a name in the checkpoint, has a character that cannot be stored"
+        )
+    return text
+
+
+def _broken_text(part: Any) -> str | None:
+    """Find a text that PostgreSQL refuses: names of channels and nodes are checked here, for all databases."""
+    if isinstance(part, str):
+        return None if is_storable(part) else part
+    if isinstance(part, dict):
+        part = (*part, *part.values())
+    if not isinstance(part, (list, tuple)):
+        return None
+    return next((found for each in part if (found := _broken_text(each)) is not None), None)
 
 
 def _dump_text(serde: SerializerProtocol, value: Any, place: Place) -> tuple[str, str]:
@@ -194,7 +213,7 @@ def _is_inline(value: Any) -> bool:
     """
     kind = type(value)
     if kind is str:
-        return len(value) <= _INLINE_CHARACTERS and value.isprintable()
+        return len(value) <= _INLINE_CHARACTERS and is_storable(value)
     if kind is int:
         return bool(value.bit_length() <= _INLINE_BITS)
     if kind is float:

@@ -10,17 +10,20 @@ import datetime
 import enum
 import json
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["Except", "MetadataKeys", "Only", "dump_metadata", "kept_metadata", "plain"]
+__all__ = ["Except", "MetadataKeys", "Only", "dump_metadata", "is_storable", "kept_metadata", "plain"]
 
 _LANGGRAPHS = frozenset(
     {"counters_since_delta_snapshot", "delta_writes_versioned", "parents", "run_id", "source", "step"}
 )
 """What LangGraph itself writes and reads. It is always kept."""
 
-_UNSTORABLE = {0: "\ufffd"} | dict.fromkeys(range(55296, 57344), "�")
+_REPLACEMENT = "\ufffd"
+_UNSTORABLE = {code: _REPLACEMENT for code in (0, *range(0xD800, 0xE000))}
+_UNSTORABLE_CHARACTER = re.compile("[\0\ud800-\udfff]")
 _DIGITS_THAT_PYTHON_PRINTS = 4000
 
 
@@ -63,6 +66,11 @@ def kept_metadata(metadata: Mapping[str, Any], keys: MetadataKeys | None) -> Map
     if keys is None:
         return metadata
     return {key: value for key, value in metadata.items() if key in _LANGGRAPHS or key in keys}
+
+
+def is_storable(text: str) -> bool:
+    """Tell whether PostgreSQL can store a text: it has no NUL and no lone surrogate."""
+    return _UNSTORABLE_CHARACTER.search(text) is None
 
 
 def dump_metadata(metadata: Mapping[str, Any]) -> str:

@@ -48,6 +48,9 @@ class BlobPlace(NamedTuple):
     version: str
 
 
+_FIRST = Place("", "")
+
+
 @dataclass(frozen=True)
 class Node:
     """A checkpoint without its values: what it points at, and what it is to others."""
@@ -234,16 +237,16 @@ def all_but(structure: Structure, kept: Collection[Place]) -> Removal:
     """Remove every row that no kept checkpoint needs.
 
     Writes without a checkpoint stay while they are newer than all checkpoints of their namespace: a run may
-    be about to save theirs.
+    be about to save theirs. If nothing is kept, they go too.
     """
-    heads = {namespace: nodes[0].place for namespace, nodes in structure.namespaces().items()}
+    heads = {name: nodes[0].place for name, nodes in structure.namespaces().items()} if kept else {}
     referenced = {blob for place in kept for blob in structure.nodes[place].blobs}
     checkpoints = [place for place in structure.nodes if place not in kept]
     blobs = [blob for blob in structure.blobs if blob not in referenced]
     writes = [
         place
         for place in structure.writes
-        if place not in kept and place <= heads.get(place.checkpoint_ns, place._replace(checkpoint_id=""))
+        if place not in kept and (not kept or place <= heads.get(place.checkpoint_ns, _FIRST))
     ]
     gone = set(checkpoints)
     orphans = [place for place in kept if structure.nodes[place].parent in gone]

@@ -195,6 +195,24 @@ def test_mixed_versions_can_be_ordered(versions: list[Any]) -> None:
     assert len(sorted(versions, key=addresses.version_order)) == len(versions)
 
 
+@pytest.mark.parametrize("name", ["nul\0", "\ud800"])
+def test_a_name_that_cannot_be_stored_is_refused_on_both_databases(dialect_url: str, name: str) -> None:
+    engine = create_engine(dialect_url)
+    saver = SQLAlchemySaver(engine)
+    made = checkpoint({})
+    made["versions_seen"] = {name: {"channel": "1"}}
+    with pytest.raises(InvalidConfigError, match="a name in the checkpoint"):
+        saver.put(THREAD, made, {}, {})
+    with pytest.raises(InvalidConfigError):
+        saver.put(THREAD, checkpoint({name: 1}), {}, {name: "1"})
+    assert list(saver.list(None)) == []
+    made["versions_seen"] = {"\\u0000 \U0001f600": {"\\ud800": "1"}}
+    stored = saver.get_tuple(saver.put(THREAD, made, {}, {}))
+    assert stored is not None
+    assert stored.checkpoint["versions_seen"] == made["versions_seen"]
+    engine.dispose()
+
+
 @pytest.mark.parametrize("name", addresses.BYTES)
 def test_identifiers_have_a_length_in_bytes(name: str) -> None:
     longest = addresses.BYTES[name]
