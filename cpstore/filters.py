@@ -6,9 +6,23 @@ for databases that have no such operator, this is the same rule in Python.
 
 from __future__ import annotations
 
+import json
+from decimal import Decimal
 from typing import Any
 
-__all__ = ["contains"]
+__all__ = ["contains", "matches"]
+
+
+def matches(document: str, pattern: str) -> bool:
+    """Tell whether the JSON text `document` contains the JSON text `pattern`; a damaged one contains nothing.
+
+    Numbers are compared as the decimals that stand there, as JSONB has them.
+    """
+    try:
+        parsed = json.loads(document, parse_float=Decimal)
+    except (ValueError, RecursionError):
+        return False
+    return contains(parsed, json.loads(pattern, parse_float=Decimal))
 
 
 def contains(document: Any, pattern: Any) -> bool:

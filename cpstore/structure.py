@@ -141,7 +141,7 @@ class Structure:
         if node.format < 4 and node.parent in self.nodes and self._sends(node.parent):
             yield node.parent
         for channel in node.delta:
-            if not self.has_value(node, channel):
+            if channel in node.versions and not self.has_value(node, channel):
                 yield from self._back_to_value(node, channel)
 
     def _sends(self, place: Place) -> bool:
@@ -187,11 +187,12 @@ class Removed:
 
 
 class Chain(NamedTuple):
-    """Rows of one thread that make a checkpoint and its past."""
+    """Rows of one thread that make a checkpoint and its past; and those whose parent is not among them."""
 
     checkpoints: list[Place]
     blobs: list[BlobPlace]
     writes: list[Place]
+    orphans: list[Place]
 
 
 @dataclass(frozen=True)
@@ -225,10 +226,11 @@ def keep_newest(structure: Structure, count: int) -> Removal:
 def without_runs(structure: Structure, doomed: Collection[Place]) -> Removal:
     """Remove checkpoints, with the calls of subgraphs that they made; but keep what others need."""
     gone = set(doomed)
+    kept = structure.with_needed(place for place in structure.nodes if place not in gone)
     survivors = [
         place
         for place, node in structure.nodes.items()
-        if place not in gone and not (node.is_call and Place("", node.root or "") in gone)
+        if place not in gone and not _went_with_root(structure, node, kept)
     ]
     return all_but(structure, structure.with_needed(survivors))
 
@@ -266,19 +268,19 @@ def chain_of(structure: Structure, place: Place) -> Chain:
         for node in structure.nodes.values()
         if node.place.checkpoint_ns and Place("", node.root or "") in roots
     ]
-    chain = [place, *past, *under]
+    chain = structure.with_needed([place, *past, *under])
     referenced = {blob for one in chain for blob in structure.nodes[one].blobs}
-    with_writes = roots.union(under)
     return Chain(
-        chain,
+        list(chain),
         [blob for blob in structure.blobs if blob in referenced],
-        [one for one in structure.writes if one in with_writes],
+        [one for one in structure.writes if one in chain and (one != place or place in roots)],
+        [one for one in chain if structure.nodes[one].parent not in chain],
     )
 
 
-def _went_with_root(structure: Structure, head: Node, kept: Collection[Place]) -> bool:
-    root = Place("", head.root or "")
-    return head.is_call and root in structure.nodes and root not in kept
+def _went_with_root(structure: Structure, node: Node, kept: Collection[Place]) -> bool:
+    root = Place("", node.root or "")
+    return node.is_call and root in structure.nodes and root not in kept
 
 
 def _count(

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from langgraph.pregel import Pregel
     from langgraph.types import StateSnapshot
 
+    from cpstore.saver.checkpoints import OnError
+
     AnyGraph = Pregel[Any, Any, Any, Any]
 
 Dialect = Literal["sqlite", "postgresql"]
@@ -98,8 +100,9 @@ class SyncDoor(SQLAlchemySaver):
         filter: dict[str, Any] | None = None,
         before: RunnableConfig | None = None,
         limit: int | None = None,
+        on_error: OnError | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
-        for found in self.list(config, filter=filter, before=before, limit=limit):
+        for found in self.list(config, filter=filter, before=before, limit=limit, on_error=on_error):
             yield found
 
     async def adelete_thread(self, thread_id: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,7 +10,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection
 
 from cpstore.dialects import Dialect, Mode
-from cpstore.filters import contains
+from cpstore.filters import matches
 from cpstore.ops.reading import found_keys, rows_of_keys
 from cpstore.ops.unit import unit
 from cpstore.records import BlobKey, CheckpointRow, Key, Page, Query, ThreadQuery, parsed_object
@@ -55,7 +54,7 @@ def threads(connection: Connection, sql: Dialect, query: ThreadQuery) -> Page[Th
         if thread_id in facts and facts[thread_id][0].greatest == newest
     ]
     if query.filter is not None:
-        chosen = _filtered(connection, sql, chosen, json.loads(query.filter))
+        chosen = _filtered(connection, sql, chosen, query.filter)
     summaries = [_summary(namespaces) for namespaces in chosen]
     return Page(summaries, replace(query, after=candidates[-1]) if candidates else None)
 
@@ -109,14 +108,14 @@ def _facts(connection: Connection, sql: Dialect, ids: Sequence[str]) -> dict[str
 
 
 def _filtered(
-    connection: Connection, sql: Dialect, threads: list[list[_Namespace]], pattern: Any
+    connection: Connection, sql: Dialect, threads: list[list[_Namespace]], pattern: str
 ) -> list[list[_Namespace]]:
     if not threads:
         return []
     newest = [namespaces[0] for namespaces in threads]
     step = sql.metadata_of([Key(one.thread_id, one.checkpoint_ns, one.greatest) for one in newest])
     rows = connection.execute(step.statement, step.parameters)
-    matching = {thread_id for thread_id, metadata in rows if contains(parsed_object(metadata), pattern)}
+    matching = {thread_id for thread_id, metadata in rows if matches(metadata, pattern)}
     return [namespaces for namespaces in threads if namespaces[0].thread_id in matching]
 
 

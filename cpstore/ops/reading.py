@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -11,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, inspect
 
 from cpstore.dialects import Dialect, Mode, Step
-from cpstore.filters import contains
+from cpstore.filters import matches
 from cpstore.ops.unit import unit
 from cpstore.records import (
     Address,
@@ -23,7 +22,6 @@ from cpstore.records import (
     Page,
     Query,
     Write,
-    parsed_object,
 )
 
 __all__ = [
@@ -90,7 +88,7 @@ def _search(connection: Connection, sql: Dialect, query: Query) -> Query:
     wanted = _SCAN if query.limit is None or looks else min(query.limit, _SCAN)
     size = 1 << (wanted - 1).bit_length()  # few sizes, so few statements to compile
     rows = _rows(connection, sql.scan(query, size))
-    found = [Key(*row[:3]) for row in rows if not looks or _contains(row[3], query.filter)]
+    found = [Key(*row[:3]) for row in rows if not looks or matches(row[3], query.filter or "{}")]
     left = None if query.limit is None else max(query.limit - len(found), 0)
     return replace(
         query,
@@ -99,10 +97,6 @@ def _search(connection: Connection, sql: Dialect, query: Query) -> Query:
         after=Key(*rows[-1][:3]) if rows else None,
         exhausted=len(rows) < size or left == 0,
     )
-
-
-def _contains(document: str, pattern: str | None) -> bool:
-    return contains(parsed_object(document), json.loads(pattern or "{}"))
 
 
 def _complete(connection: Connection, sql: Dialect, rows: list[CheckpointRow]) -> list[LoadedCheckpoint]:

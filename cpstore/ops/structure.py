@@ -82,18 +82,20 @@ def copy_thread(
         for part in PARTS:
             _run(connection, sql.copy_all(part, source, target))
         return
-    structure = _read(connection, sql, source)
-    for part, places in _chosen(structure, checkpoint_id)._asdict().items():
-        for some in _portions(places):
+    chain = _chosen(_read(connection, sql, source), checkpoint_id)
+    for part in PARTS:
+        for some in _portions(getattr(chain, part)):
             if rebinder is None:
                 _run(connection, sql.copy_rows(part, source, target, some))
             else:
                 _copy_rebound(connection, sql, part, [(source, *place) for place in some], target, rebinder)
+    for some in _portions(chain.orphans):
+        _run(connection, sql.make_roots(target, some))
 
 
 def _chosen(structure: Structure, checkpoint_id: str | None) -> Chain:
     if checkpoint_id is None:
-        return Chain(list(structure.nodes), list(structure.blobs), list(structure.writes))
+        return Chain(list(structure.nodes), list(structure.blobs), list(structure.writes), [])
     if Place("", checkpoint_id) not in structure.nodes:
         raise UnknownCheckpointError
     return chain_of(structure, Place("", checkpoint_id))
