@@ -182,7 +182,7 @@ def _dump_document(
 
 
 def _broken_text(part: Any) -> str | None:
-    """Find a text that PostgreSQL refuses: names of channels and nodes are checked here, for all databases."""
+    """Find a text that PostgreSQL refuses: names of channels and nodes are checked, for all databases."""
     if isinstance(part, str):
         return None if is_storable(part) else part
     if isinstance(part, dict):

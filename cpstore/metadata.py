@@ -22,7 +22,7 @@ _LANGGRAPHS = frozenset(
 """What LangGraph itself writes and reads. It is always kept."""
 
 _REPLACEMENT = "\ufffd"
-_UNSTORABLE = {code: _REPLACEMENT for code in (0, *range(0xD800, 0xE000))}
+_UNSTORABLE = dict.fromkeys((0, *range(55296, 57344)), _REPLACEMENT)
 _UNSTORABLE_CHARACTER = re.compile("[\0\ud800-\udfff]")
 _DIGITS_THAT_PYTHON_PRINTS = 4000
 
