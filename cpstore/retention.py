@@ -6,6 +6,7 @@ import datetime as dt
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from typing_extensions import Self
 
@@ -14,10 +15,21 @@ from cpstore.metadata import plain
 from cpstore.records import Key
 from cpstore.times import time_of
 
-__all__ = ["Rule", "by_thread", "checked_list", "kept_by"]
+__all__ = ["Decision", "Rule", "by_thread", "checked_list", "kept_by"]
 
 _BATCH = 500
 _STRATEGIES = {"keep_latest": 1, "delete": 0}
+
+
+class Decision(NamedTuple):
+    """What is to be done to a thread: how many checkpoints each namespace keeps.
+
+    One that is deleted for its age is left alone if `newest` is not its newest checkpoint any more.
+    """
+
+    thread_id: str
+    keep: int
+    newest: str | None
 
 
 @dataclass(frozen=True)
@@ -65,14 +77,14 @@ class Rule:
         """So many threads to look at next."""
         return _BATCH if self.left is None else min(self.left, _BATCH)
 
-    def decide(self, found: Iterable[tuple[str, str]]) -> Iterator[tuple[str, int]]:
-        """Give the threads of which something may go, and how many checkpoints a namespace keeps."""
+    def decide(self, found: Iterable[tuple[str, str]]) -> Iterator[Decision]:
+        """Give the threads of which something may go."""
         for thread_id, newest in found:
             time = time_of(newest)
             if self.cutoff is not None and time is not None and time < self.cutoff:
-                yield thread_id, 0
+                yield Decision(thread_id, 0, newest)
             elif self.keep is not None:
-                yield thread_id, self.keep
+                yield Decision(thread_id, self.keep, None)
 
     def following(self, found: Sequence[tuple[str, str]]) -> Self:
         """Give the rule as it stands after these threads."""

@@ -2,9 +2,10 @@
 
 The rule behind every deletion: what remains reads as before. A checkpoint that stays may need others:
 
-* Of a delta channel it has no value, only a count of the updates since the last snapshot (in its metadata,
-  `counters_since_delta_snapshot`). It is rebuilt from the writes of its ancestors, back to and including the
-  nearest one that has a value of that channel. Source: `BaseCheckpointSaver.get_delta_channel_history`.
+* Of a delta channel it has a version and no value, only a count of the updates since the last snapshot (in
+  the metadata, `counters_since_delta_snapshot`). It is rebuilt from the writes of its ancestors, back to and
+  including the nearest one that has a value of that channel. Source: LangGraph's
+  `BaseCheckpointSaver.get_delta_channel_history`.
 * Before format 4, pending sends are writes of its parent.
 
 Whoever stays for such a reason is a checkpoint like any other, and needs its own in turn.
@@ -12,8 +13,10 @@ Whoever stays for such a reason is a checkpoint like any other, and needs its ow
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 __all__ = [
@@ -98,6 +101,10 @@ class Structure:
     blobs: dict[BlobPlace, StoredBlob] = field(default_factory=dict)
     writes: dict[Place, StoredWrites] = field(default_factory=dict)
 
+    def newest(self) -> str | None:
+        """The greatest checkpoint id in any namespace."""
+        return max((place.checkpoint_id for place in self.nodes), default=None)
+
     def namespaces(self) -> dict[str, list[Node]]:
         """The checkpoints of each namespace, newest first."""
         found: dict[str, list[Node]] = {}
@@ -140,9 +147,21 @@ class Structure:
     def _needed(self, node: Node) -> Iterator[Place]:
         if node.format < 4 and node.parent in self.nodes and self._sends(node.parent):
             yield node.parent
-        for channel in node.delta:
-            if channel in node.versions and not self.has_value(node, channel):
+        for channel in self._deltas[node.place.checkpoint_ns] & node.versions.keys():
+            if not self.has_value(node, channel):
                 yield from self._back_to_value(node, channel)
+
+    @cached_property
+    def _deltas(self) -> dict[str, set[str]]:
+        """The channels of each namespace that any checkpoint counts updates of.
+
+        The newest graph may not know any more that they were delta channels: their values are rebuilt for it
+        all the same.
+        """
+        found: dict[str, set[str]] = defaultdict(set)
+        for place, node in self.nodes.items():
+            found[place.checkpoint_ns] |= node.delta
+        return found
 
     def _sends(self, place: Place) -> bool:
         return place in self.writes and self.writes[place].sends
@@ -245,12 +264,13 @@ def all_but(structure: Structure, kept: Collection[Place]) -> Removal:
     referenced = {blob for place in kept for blob in structure.nodes[place].blobs}
     checkpoints = [place for place in structure.nodes if place not in kept]
     blobs = [blob for blob in structure.blobs if blob not in referenced]
-    writes = [
+    gone = set(checkpoints)
+    strays = [
         place
         for place in structure.writes
-        if place not in kept and (not kept or place <= heads.get(place.checkpoint_ns, _FIRST))
+        if place not in structure.nodes and (not kept or place <= heads.get(place.checkpoint_ns, _FIRST))
     ]
-    gone = set(checkpoints)
+    writes = [*checkpoints, *strays]  # those too that came after the writes were looked at
     orphans = [place for place in kept if structure.nodes[place].parent in gone]
     return Removal(checkpoints, blobs, writes, orphans, _count(structure, checkpoints, blobs, writes))
 
@@ -290,8 +310,8 @@ def _count(
         threads=int(bool(checkpoints) and len(checkpoints) == len(structure.nodes)),
         checkpoints=len(checkpoints),
         blobs=len(blobs),
-        writes=sum(structure.writes[place].number for place in writes),
+        writes=sum(structure.writes[place].number for place in writes if place in structure.writes),
         bytes=sum(structure.nodes[place].bytes for place in checkpoints)
         + sum(structure.blobs[blob].bytes for blob in blobs)
-        + sum(structure.writes[place].bytes for place in writes),
+        + sum(structure.writes[place].bytes for place in writes if place in structure.writes),
     )

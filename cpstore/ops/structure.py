@@ -38,9 +38,16 @@ _KEYS = 5000
 
 
 @unit(Mode.WRITE)
-def prune(connection: Connection, sql: Dialect, thread_id: str, keep: int, dry_run: bool) -> Removed:
-    """Keep the newest checkpoints of each namespace of a thread; none: delete the thread."""
+def prune(
+    connection: Connection, sql: Dialect, thread_id: str, keep: int, dry_run: bool, newest: str | None = None
+) -> Removed:
+    """Keep the newest checkpoints of each namespace of a thread; none: delete the thread.
+
+    If the newest one must be `newest`, a thread that went on since then is left alone.
+    """
     structure = _read(connection, sql, thread_id)
+    if newest is not None and structure.newest() != newest:
+        return Removed()
     removal = keep_newest(structure, keep) if keep else all_but(structure, ())
     return _remove(connection, sql, thread_id, removal, dry_run)
 

@@ -144,8 +144,8 @@ class Threads(Connected):
         removed = Removed()
         while not rule.done:
             found = self._door.run(ops.thread_ids, rule.after, rule.batch, rule.thread_ids)
-            for thread_id, kept in rule.decide(found):
-                removed += self._door.run(ops.prune, thread_id, kept, dry_run)
+            for thread_id, kept, newest in rule.decide(found):
+                removed += self._door.run(ops.prune, thread_id, kept, dry_run, newest)
             rule = rule.following(found)
         return replace(removed, after=rule.after)
 
@@ -164,7 +164,7 @@ class Threads(Connected):
         removed = Removed()
         while not rule.done:
             found = await self._door.arun(ops.thread_ids, rule.after, rule.batch, rule.thread_ids)
-            for thread_id, kept in rule.decide(found):
-                removed += await self._door.arun(ops.prune, thread_id, kept, dry_run)
+            for thread_id, kept, newest in rule.decide(found):
+                removed += await self._door.arun(ops.prune, thread_id, kept, dry_run, newest)
             rule = rule.following(found)
         return replace(removed, after=rule.after)
