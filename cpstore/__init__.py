@@ -21,9 +21,9 @@ from cpstore.errors import (
 )
 from cpstore.metadata import Except, Only
 from cpstore.models import Base, Checkpoint, CheckpointBlob, CheckpointWrite
+from cpstore.plans import Removed
 from cpstore.saver import SQLAlchemySaver
 from cpstore.serde import AESGCMSerializer, Codec, Serializer
-from cpstore.structure import Removed
 from cpstore.summaries import CheckpointSummary, ThreadSummary
 
 __all__ = [

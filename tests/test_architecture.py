@@ -24,6 +24,7 @@ ROOMS: dict[str, set[str]] = {
     "filters": set(),
     "metadata": set(),
     "structure": set(),
+    "plans": {"structure"},
     "times": set(),
     "summaries": {"times"},
     "addresses": {"errors", "records", *ABOVE},
@@ -34,7 +35,7 @@ ROOMS: dict[str, set[str]] = {
     "queries": {"addresses", "metadata", "records", *ABOVE},
     "models": {"sqlalchemy"},
     "dialects": {"errors", "models", "records", "sqlalchemy"},
-    "ops": {"dialects", "errors", "filters", "records", "structure", "summaries", "sqlalchemy"},
+    "ops": {"dialects", "errors", "filters", "plans", "records", "structure", "summaries", "sqlalchemy"},
     "engines": {"errors", "sqlalchemy"},
     "migrations": {"dialects", "models", "sqlalchemy", "alembic"},
     "doors": {"dialects", "engines", "errors", "models", "ops", "sqlalchemy"},
@@ -51,10 +52,10 @@ ROOMS: dict[str, set[str]] = {
             "places",
             "queries",
         ),
-        *("records", "retention", "serde", "structure", "summaries", "sqlalchemy", *ABOVE),
+        *("queries", "records", "retention", "serde", "summaries", "sqlalchemy", *ABOVE),
     },
     "cli": {"engines", "errors", "migrations", "sqlalchemy"},
-    "": {"engines", "errors", "metadata", "models", "saver", "serde", "structure", "summaries"},
+    "": {"engines", "errors", "metadata", "models", "plans", "saver", "serde", "summaries"},
 }
 FENCED = {"alembic", "sqlalchemy", "ormsgpack", *ABOVE}
 

@@ -11,22 +11,9 @@ from cpstore.dialects import Dialect, Mode, Step
 from cpstore.dialects.structure import PARTS, ROWS
 from cpstore.errors import ThreadExistsError, UnknownCheckpointError
 from cpstore.ops.unit import unit
+from cpstore.plans import Chain, Removal, Removed, all_but, chain_of, keep_newest, without_runs
 from cpstore.records import EMPTY, UNVERSIONED, Key, format_of, object_in, parsed_object, version_text
-from cpstore.structure import (
-    BlobPlace,
-    Chain,
-    Node,
-    Place,
-    Removal,
-    Removed,
-    StoredBlob,
-    StoredWrites,
-    Structure,
-    all_but,
-    chain_of,
-    keep_newest,
-    without_runs,
-)
+from cpstore.structure import BlobPlace, Node, Place, StoredBlob, StoredWrites, Structure
 
 __all__ = ["checkpoints_of_runs", "copy_thread", "delete_checkpoints", "prune", "reclaim"]
 

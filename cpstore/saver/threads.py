@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from cpstore import addresses, ops, places
+from cpstore.plans import Removed
 from cpstore.retention import Rule, by_thread, checked_list, kept_by
 from cpstore.saver.connected import Connected
-from cpstore.structure import Removed
 
 __all__ = ["Threads"]
 
