@@ -8,9 +8,20 @@ from typing import Any
 
 from cpstore.serde import wire
 
-__all__ = ["decode", "encoder_for", "read_array"]
+__all__ = ["KINDS", "decode", "encoder_for", "read_array"]
 
 Encode = Callable[[Any], tuple[int, Any]]
+
+KINDS = {
+    "array": ("numpy", "ndarray"),
+    "frame": ("pandas", "DataFrame"),
+    "index": ("pandas", "Index"),
+    "scalar": ("numpy", "generic"),
+    "series": ("pandas", "Series"),
+    "timedelta": ("pandas", "Timedelta"),
+    "timestamp": ("pandas", "Timestamp"),
+}
+"""What is stored under our own extension type, and the class that it is of."""
 
 
 def encoder_for(value: Any) -> Encode | None:
@@ -127,11 +138,7 @@ def _index(index: Any) -> list[Any]:
 
 
 def decode(kind: str, content: list[Any]) -> Any:
-    """Give what was stored under one of the kinds of this module.
-
-    Raises:
-        KeyError: It is no kind of this module.
-    """
+    """Give what was stored under one of the kinds of this module."""
     return _DECODERS[kind](*content)
 
 
@@ -158,6 +165,8 @@ def _read_series(name: Any, index: list[Any], content: list[Any]) -> Any:
 def _read_column(dtype: str | None, values: Any, index: Any) -> Any:
     import pandas as pd
 
+    if not hasattr(values, "__len__") or isinstance(values, dict) or len(values) != len(index):
+        raise ValueError("not one value for each row")  # pandas would repeat one for all rows
     return pd.Series(values, index=index, dtype=dtype)
 
 

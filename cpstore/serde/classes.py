@@ -1,24 +1,22 @@
-"""Classes by name: which may be rebuilt, and by what kind of call. Each is looked up once."""
+"""Classes by name: which may be rebuilt. Each is looked up once."""
 
 from __future__ import annotations
 
-import dataclasses
-import enum
 import importlib
-import pathlib
+import re
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Any
 
 from langgraph.checkpoint.serde._msgpack import SAFE_MSGPACK_TYPES
 
 from cpstore.errors import TypeNotAllowedError, UnreadableValueError
 from cpstore.serde import wire
+from cpstore.serde.calls import Builder, builder_of, is_stored_as, send_builder
 
-__all__ = ["Builder", "Classes", "TypeName", "name_of"]
+__all__ = ["Classes", "TypeName", "name_of"]
 
 TypeName = tuple[str, str]
-Builder = Callable[[Any], Any]
 
 _PLAIN = {
     *(("builtins", name) for name in ("bytearray", "complex", "int", "range", "tuple")),
@@ -34,6 +32,12 @@ _CALLABLE = {
     *_PLAIN,
 }
 
+_FACTORIES = frozenset({"bool", "dict", "float", "int", "list", "set", "str", "tuple"})
+"""What a defaultdict may call for its missing items, besides allowed types."""
+
+_MOVED = {"pathlib._local": "pathlib"}
+"""Modules that only some versions of Python have, and where their classes are in all of them."""
+
 
 def name_of(kind: type) -> TypeName:
     """Give the name by which a class can be found again.
@@ -41,7 +45,7 @@ def name_of(kind: type) -> TypeName:
     Raises:
         TypeError: It cannot be found by its name, as one that is defined in a function.
     """
-    module, name = kind.__module__, kind.__qualname__
+    module, name = _MOVED.get(kind.__module__, kind.__module__), kind.__qualname__
     found: Any = sys.modules.get(module)
     for part in name.split("."):
         found = getattr(found, part, None)
@@ -68,139 +72,53 @@ class Classes:
             TypeNotAllowedError: The class is not allowed, or of no kind that is ever stored this way.
             UnreadableValueError: The class is not there.
         """
+        if type(module) is not str or type(name) is not str:
+            raise UnreadableValueError("The stored bytes are no value of ours: a class has no name")
         key = (code, module, name)
         if key not in self._builders:
             self._builders[key] = self._find(code, module, name)
         return self._builders[key]
 
     def _find(self, code: int, module: str, name: str) -> Builder:
+        if (module, name) == ("re", "compile"):
+            return builder_of(wire.POSITIONAL, re.compile)
         safe = (module, name) in _CALLABLE
-        if not safe and self.allowed is not True and (module, name) not in (self.allowed or ()):
-            raise TypeNotAllowedError(f"{module}.{name} is not an allowed type: add it to allowed_types")
-        found = _import(module, name)
+        found = self._import(module, name, safe)
         if (module, name) == ("langgraph.types", "Send"):
-            return lambda arguments: _send(found, *arguments)
-        if not safe and not _is_stored_as(code, found):
+            return send_builder(code, found)
+        if not is_stored_as(code, found):
             raise TypeNotAllowedError(f"{module}.{name} is no type that is stored this way")
-        return _builder_of(code, found)
+        return builder_of(code, found)
 
-    def find(self, module: str, name: str) -> Any:
+    def find(self, module: str, name: str) -> type:
         """Give an allowed class, to hand it over rather than to call it.
 
         Raises:
             TypeNotAllowedError: It is not allowed.
             UnreadableValueError: It is not there.
         """
-        builtin = module == "builtins" and name in {
-            "bool",
-            "dict",
-            "float",
-            "int",
-            "list",
-            "set",
-            "str",
-            "tuple",
-        }
-        if not builtin and self.allowed is not True and (module, name) not in (self.allowed or ()):
-            raise TypeNotAllowedError(f"{module}.{name} is not an allowed type: add it to allowed_types")
-        found = _import(module, name)
+        found = self._import(module, name, module == "builtins" and name in _FACTORIES)
         if not isinstance(found, type):
             raise TypeNotAllowedError(f"{module}.{name} is no type")
         return found
 
+    def _import(self, module: str, name: str, safe: bool) -> Any:
+        if safe or self.allowed is True or (module, name) in (self.allowed or ()):
+            return _import(module, name)
+        last = name.rpartition(".")[2]
+        if last != name and (module, last) in (self.allowed or ()):
+            # LangGraph names a class that is defined inside another one only by its last name.
+            found = _import(module, name)
+            if (found.__module__, found.__qualname__) == (module, name):
+                return found
+        raise TypeNotAllowedError(f"{module}.{name} is not an allowed type: add it to allowed_types")
+
 
 def _import(module: str, name: str) -> Any:
     try:
-        found: Any = importlib.import_module(module)
+        found: Any = importlib.import_module(_MOVED.get(module, module))
         for part in name.split("."):
             found = getattr(found, part)
-    except (ImportError, AttributeError, ValueError):
+    except (ImportError, AttributeError, TypeError, ValueError):
         raise UnreadableValueError(f"The class {module}.{name} is gone: it cannot be imported") from None
     return found
-
-
-def _send(kind: Any, node: str, arg: Any, timeout: Any = None) -> Any:
-    return kind(node, arg) if timeout is None else kind(node, arg, timeout=timeout)
-
-
-def _is_stored_as(code: int, kind: Any) -> bool:
-    """Tell whether the encoder writes objects of a class this way: no other is ever called."""
-    if not isinstance(kind, type):
-        return False
-    if code in (wire.PYDANTIC_V1, wire.PYDANTIC_V2, wire.FIELDS):
-        return hasattr(kind, "model_fields") or hasattr(kind, "__fields__")
-    if code == wire.KEYWORDS:
-        return dataclasses.is_dataclass(kind) or hasattr(kind, "_fields") or hasattr(kind, "__slots__")
-    if code == wire.POSITIONAL:
-        return issubclass(kind, (pathlib.PurePath, *_VALUES))
-    return issubclass(kind, (enum.Enum, *_VALUES)) or hasattr(kind, "get_secret_value")
-
-
-def _values() -> tuple[type, ...]:
-    named = [_import(module, name) for module, name in sorted(_CALLABLE) if module in _VALUE_MODULES]
-    return (str, bytes, int, float, list, dict, *(kind for kind in named if isinstance(kind, type)))
-
-
-_VALUE_MODULES = {
-    "builtins",
-    "collections",
-    "datetime",
-    "decimal",
-    "fractions",
-    "ipaddress",
-    "uuid",
-    "zoneinfo",
-}
-_VALUES = tuple(kind for kind in _values() if kind is not range)
-
-
-def _builder_of(code: int, kind: Any) -> Builder:
-    if code == wire.SINGLE:
-        return kind  # type: ignore[no-any-return]
-    if code == wire.POSITIONAL:
-        return lambda arguments: kind(*arguments)
-    if code == wire.FIELDS and not kind.__private_attributes__:
-        return _fields_builder(kind)
-    if code in (wire.PYDANTIC_V1, wire.PYDANTIC_V2, wire.FIELDS) and _needs_aliases(kind):
-        return lambda fields: kind.model_construct(**fields)
-    if dataclasses.is_dataclass(kind):
-        return _dataclass_builder(kind)
-    return lambda fields: kind(**fields)
-
-
-def _fields_builder(kind: Any) -> Builder:
-    """Put fields back as they were. If the class has other fields by now, its constructor decides."""
-    names = frozenset(kind.model_fields)
-    takes_extra = kind.model_config.get("extra") == "allow"
-    new, put = kind.__new__, object.__setattr__
-
-    def build(fields: dict[str, Any]) -> Any:
-        extra = {name: fields.pop(name) for name in fields.keys() - names} if takes_extra else None
-        if fields.keys() != names:
-            return kind(**fields, **(extra or {}))
-        made = new(kind)
-        put(made, "__dict__", fields)
-        put(made, "__pydantic_fields_set__", set(names))
-        put(made, "__pydantic_extra__", extra)
-        put(made, "__pydantic_private__", None)
-        return made
-
-    return build
-
-
-def _needs_aliases(kind: Any) -> bool:
-    fields = getattr(kind, "model_fields", {})
-    by_name = getattr(kind, "model_config", {}).get("populate_by_name")
-    return not by_name and any(getattr(each, "validation_alias", None) for each in fields.values())
-
-
-def _dataclass_builder(kind: Any) -> Builder:
-    later = [each.name for each in dataclasses.fields(kind) if not each.init]
-
-    def build(fields: dict[str, Any]) -> Any:
-        made = kind(**{name: value for name, value in fields.items() if name not in later})
-        for name in later:
-            object.__setattr__(made, name, fields[name])
-        return made
-
-    return build if later else lambda fields: kind(**fields)

@@ -15,6 +15,9 @@ METHODS = ("auto", "zlib", "zstd")
 _SMALLEST = 512
 """Values below so many bytes stay as they are: there is nothing to gain."""
 
+_PIECE = 1 << 20
+"""So many bytes are unpacked at a time: a reader of zstd takes the memory for all that it is asked for."""
+
 
 def resolve(method: str | None) -> str | None:
     """Give the method that is meant: `auto` is zstd where it is installed, else zlib.
@@ -74,10 +77,16 @@ def _unzstd(data: bytes, limit: int) -> bytes:
     module = _zstd()
     if module is None:
         raise UnreadableValueError("The value is compressed with zstd: pip install zstandard")
+    size = module.frame_content_size(data)
+    _check(size, limit)
+    unpacked = bytearray()
     with module.ZstdDecompressor().stream_reader(data) as stream:
-        unpacked: bytes = stream.read(limit + 1)
+        while len(unpacked) <= limit and (part := stream.read(_PIECE)):
+            unpacked += part
     _check(len(unpacked), limit)
-    return unpacked
+    if len(unpacked) != size:
+        raise ValueError("cut off")
+    return bytes(unpacked)
 
 
 def _check(size: int, limit: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import datetime as dt
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import ormsgpack
@@ -19,6 +19,9 @@ from cpstore.serde.kinds import Codec
 __all__ = ["Decoder"]
 
 _log = logging.getLogger("cpstore.serde")
+
+_TWO, _END = b"\x92", b"\xa3end"
+"""MessagePack's head of a list of two items, and a text to be the second of them."""
 
 _CALLS = {wire.SINGLE, wire.POSITIONAL, wire.KEYWORDS, wire.PYDANTIC_V1, wire.PYDANTIC_V2}
 
@@ -50,31 +53,41 @@ class Decoder:
         """Give the object of an extension type."""
         if code in _CALLS:
             as_they_were = code == wire.PYDANTIC_V2 and len(content) > 4 and content[4] is True
-            return self._call(wire.FIELDS if as_they_were else code, *content[:3])
+            return self.call(wire.FIELDS if as_they_were else code, *content[:3])
         if code == wire.METHOD:
             return _method(*content)
         if code == wire.DELTA_SNAPSHOT:
             return _DeltaSnapshot(content)
         if code == wire.NUMPY_ARRAY:
-            return arrays.read_array(*content)
+            return self._rebuild("numpy", "ndarray", lambda: arrays.read_array(*content), content)
         if code == wire.OWN:
             return self._own(*content)
         raise UnreadableValueError(
             f"MessagePack extension type {code} is unknown: written by a newer version?"
         )
 
-    def _call(self, code: int, module: str, name: str, content: Any) -> Any:
+    def call(self, code: int, module: str, name: str, content: Any) -> Any:
+        """Give the object of a call; raw: what it is called with, if the object cannot be rebuilt."""
         try:
             return self._classes.builder(code, module, name)(content)
         except Exception as error:
-            if self._raw:
-                self._report(module, name, error)
-                return content
-            if isinstance(error, UnreadableValueError):
-                raise
-            # Not the error's own text: it may show the value.
-            reason = type(error).__name__
-            raise UnreadableValueError(f"{module}.{name} refused what was stored ({reason})") from error
+            return self._given_up(module, name, error, content)
+
+    def _rebuild(self, module: str, name: str, build: Callable[[], Any], content: Any) -> Any:
+        try:
+            return build()
+        except Exception as error:
+            return self._given_up(module, name, error, content)
+
+    def _given_up(self, module: str, name: str, error: Exception, content: Any) -> Any:
+        if self._raw and type(module) is type(name) is str:
+            self._report(module, name, error)
+            return content
+        if isinstance(error, UnreadableValueError):
+            raise error
+        # Not the error's own text: it may show the value.
+        reason = type(error).__name__
+        raise UnreadableValueError(f"{module}.{name} refused what was stored ({reason})") from error
 
     def _report(self, module: str, name: str, error: Exception) -> None:
         if (module, name) not in self._reported:
@@ -88,16 +101,25 @@ class Decoder:
         if kind == "dict":
             return dict(content[0])
         if kind == "codec":
-            return self._decode_codec(*content)
+            name, stored = content
+            return self._rebuild("codec", name, lambda: self._codec(name).decode(stored), stored)
         if kind == "defaultdict":
             factory, values = content
-            return collections.defaultdict(None if factory is None else self._classes.find(*factory), values)
-        return arrays.decode(kind, list(content))
+            return self._rebuild(
+                "collections", "defaultdict", lambda: self._defaultdict(factory, values), values
+            )
+        if kind not in arrays.KINDS:
+            raise UnreadableValueError("The stored value is of an unknown kind: written by a newer version?")
+        return self._rebuild(*arrays.KINDS[kind], lambda: arrays.decode(kind, list(content)), list(content))
 
-    def _decode_codec(self, name: str, content: Any) -> Any:
+    def _codec(self, name: str) -> Codec:
         if name not in self._codecs:
             raise UnreadableValueError(f"There is no codec with the name {name!r}: give the serializer one")
-        return self._codecs[name].decode(content)
+        return self._codecs[name]
+
+    def _defaultdict(self, factory: Any, values: Any) -> Any:
+        found = None if factory is None else self._classes.find(*factory)
+        return collections.defaultdict(found, values)
 
 
 class _Decoding:
@@ -110,12 +132,17 @@ class _Decoding:
         self._error: Exception | None = None
 
     def unpack(self, data: bytes) -> Any:
+        """Unpack the bytes as the first of two items: ormsgpack does not tell of bytes that are left over."""
+        both = b"".join((_TWO, data, _END))
         try:
-            return ormsgpack.unpackb(data, ext_hook=self._extension, option=wire.UNPACK)
+            value, end = ormsgpack.unpackb(both, ext_hook=self._extension, option=wire.UNPACK)
         except Exception as error:
             if isinstance(self._error, UnreadableValueError):
                 raise self._error from self._error.__cause__
             raise UnreadableValueError("The stored bytes are no value of ours") from (self._error or error)
+        if end != "end":
+            raise UnreadableValueError("The stored bytes are no value of ours: there are too many")
+        return value
 
     def _extension(self, code: int, data: bytes) -> Any:
         try:

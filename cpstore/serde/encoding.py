@@ -46,15 +46,22 @@ class Encoder:
 class _Encoding:
     """One call: ormsgpack does not pass errors of its callbacks on, so the first is kept here."""
 
-    __slots__ = ("_encoders", "_error", "_find")
+    __slots__ = ("_closely", "_encoders", "_error", "_find")
 
     def __init__(self, encoders: dict[type, Encode], find: Callable[[Any], Encode]) -> None:
         self._encoders = encoders
         self._find = find
+        self._closely = False
         self._error: Exception | None = None
 
     def pack(self, value: Any) -> bytes:
-        """Pack a value as it is, if all keys in it are texts and no bytes are; look closer otherwise."""
+        """Pack a value as it is, if all keys in it are texts and no bytes are; look closer otherwise.
+
+        After the first such one all are looked at closely: each object in it has been packed in vain, and
+        would be again at each level.
+        """
+        if self._closely:
+            return self._pack_closely(value)
         try:
             data = ormsgpack.packb(value, default=self._default, option=wire.PACK)
         except TypeError:
@@ -66,6 +73,7 @@ class _Encoding:
         return data
 
     def _pack_closely(self, value: Any) -> bytes:
+        self._closely = True
         option = wire.PACK | ormsgpack.OPT_NON_STR_KEYS
         try:
             return ormsgpack.packb(self._rebuilt(value), default=self._default, option=option)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import copyreg
 import dataclasses
 import datetime as dt
 import decimal
@@ -16,7 +17,7 @@ import zoneinfo
 from collections.abc import Callable
 from typing import Any
 
-from langgraph.checkpoint.serde.types import SendProtocol, _DeltaSnapshot
+from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.store.base import Item
 
 from cpstore.serde import arrays, wire
@@ -26,6 +27,9 @@ __all__ = ["Codec", "Encode", "encoder_for"]
 
 Encode = Callable[[Any], tuple[int, Any]]
 """Takes an object apart: gives an extension type and its content."""
+
+
+_SEND = ("langgraph.types", "Send")  # langgraph itself need not be installed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,13 +61,13 @@ def encoder_for(value: Any, codecs: dict[type, Codec]) -> Encode:
         return lambda one: (wire.OWN, ["codec", codec.name, codec.encode(one)])
     if kind in _EXACT:
         return _EXACT[kind]
-    encode = arrays.encoder_for(value) or _by_protocol(value, kind) or _by_base(kind)
+    encode = arrays.encoder_for(value) or _by_protocol(kind) or _by_base(kind)
     if encode is None:
         raise TypeError(f"{kind.__module__}.{kind.__qualname__} cannot be stored: give it a codec")
     return encode
 
 
-def _by_protocol(value: Any, kind: type) -> Encode | None:  # noqa: C901 - one question a line
+def _by_protocol(kind: type) -> Encode | None:  # noqa: C901 - one question a line
     """Follow the order in which langgraph-checkpoint asks."""
     if hasattr(kind, "model_dump") and hasattr(kind, "model_fields"):
         return _pydantic(kind)
@@ -75,7 +79,7 @@ def _by_protocol(value: Any, kind: type) -> Encode | None:  # noqa: C901 - one q
         return _calls(wire.KEYWORDS, kind, lambda one: one._asdict())
     if issubclass(kind, enum.Enum):
         return _calls(wire.SINGLE, kind, lambda one: one.value)
-    if isinstance(value, SendProtocol):
+    if (kind.__module__, kind.__qualname__) == _SEND:
         return _calls(wire.POSITIONAL, kind, _send_arguments)
     if dataclasses.is_dataclass(kind):
         names = [field.name for field in dataclasses.fields(kind)]
@@ -90,8 +94,10 @@ def _by_base(kind: type) -> Encode | None:
         return None
     for base, (code, take) in _BASES.items():
         if issubclass(kind, base):
+            if issubclass(kind, collections.defaultdict):
+                return None  # its constructor takes something else
             # What a subclass carries beside its value would be lost; the base itself carries nothing.
-            return _calls(code, kind, take if kind is base else _without_attributes(kind, take))
+            return _calls(code, kind, take if kind is base else _without_attributes(kind, base, take))
     return None
 
 
@@ -101,15 +107,21 @@ def _calls(code: int, kind: type, take: Callable[[Any], Any]) -> Encode:
     return lambda one: (code, [module, name, take(one)])
 
 
-def _without_attributes(kind: type, take: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _without_attributes(kind: type, base: type, take: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    slots = _slots(kind) - _slots(base)
+
     def taken(one: Any) -> Any:
-        if getattr(one, "__dict__", None):
+        if getattr(one, "__dict__", None) or any(hasattr(one, slot) for slot in slots):
             raise TypeError(
                 f"{kind.__module__}.{kind.__qualname__} has attributes of its own: give it a codec"
             )
         return take(one)
 
     return taken
+
+
+def _slots(kind: type) -> set[str]:
+    return set(copyreg._slotnames(kind))  # type: ignore[attr-defined]
 
 
 def _pydantic(kind: Any) -> Encode:
@@ -144,14 +156,24 @@ def _big_int(value: int) -> tuple[int, Any]:
 
 def _datetime(value: dt.datetime) -> tuple[int, Any]:
     if value.fold or isinstance(value.tzinfo, zoneinfo.ZoneInfo):
-        names = ("year", "month", "day", "hour", "minute", "second", "microsecond", "tzinfo", "fold")
-        return wire.KEYWORDS, ["datetime", "datetime", {name: getattr(value, name) for name in names}]
+        return wire.KEYWORDS, ["datetime", "datetime", _datetime_parts(value)]
     return wire.METHOD, ["datetime", "datetime", value.isoformat(), "fromisoformat"]
+
+
+def _datetime_parts(value: dt.datetime) -> dict[str, Any]:
+    names = ("year", "month", "day", "hour", "minute", "second", "microsecond", "tzinfo", "fold")
+    return {name: getattr(value, name) for name in names}
 
 
 def _time(value: dt.time) -> tuple[int, Any]:
     names = ("hour", "minute", "second", "microsecond", "tzinfo", "fold")
     return wire.KEYWORDS, ["datetime", "time", {name: getattr(value, name) for name in names}]
+
+
+def _unbounded(value: collections.deque[Any]) -> list[Any]:
+    if value.maxlen is not None:
+        raise TypeError("A bounded deque of a class of its own cannot be stored: give it a codec")
+    return list(value)
 
 
 def _deque(value: collections.deque[Any]) -> tuple[int, Any]:
@@ -211,6 +233,7 @@ _BASES: dict[type, tuple[int, Callable[[Any], Any]]] = {
         for kind in (getattr(ipaddress, f"IPv{family}{what}") for what in ("Interface", "Address", "Network"))
     },
     dt.timedelta: (wire.POSITIONAL, lambda one: [one.days, one.seconds, one.microseconds]),
+    dt.datetime: (wire.KEYWORDS, _datetime_parts),
     dt.date: (wire.POSITIONAL, lambda one: [one.year, one.month, one.day]),
     str: (wire.SINGLE, str.__str__),
     int: (wire.SINGLE, int.__int__),
@@ -221,4 +244,5 @@ _BASES: dict[type, tuple[int, Callable[[Any], Any]]] = {
     dict: (wire.SINGLE, dict),
     set: (wire.SINGLE, list),
     frozenset: (wire.SINGLE, list),
+    collections.deque: (wire.SINGLE, _unbounded),
 }

@@ -127,6 +127,9 @@ class Serializer(JsonPlusSerializer):
     def _allow(self, allowed: Collection[TypeName] | bool) -> None:
         self._classes = Classes(allowed)
         self._decoder = Decoder(self._classes, self._codecs, raw=self._raw)
+        # Nobody writes JSON any more, so such a row may be anybody's: it never names what is imported.
+        named = Classes(() if isinstance(allowed, bool) else allowed)
+        self._json_decoder = Decoder(named, self._codecs, raw=self._raw)
 
     def _loads_json(self, content: bytes) -> Any:
         try:
@@ -145,10 +148,14 @@ class Serializer(JsonPlusSerializer):
         if value["lc"] == 1:
             module = _module_of(name, module)
         args, kwargs = value.get("args") or [], value.get("kwargs") or {}
+        if value.get("method") == "fromisoformat":
+            return self._json_decoder.extension(wire.METHOD, [module, name, *args, "fromisoformat"])
+        if len(args) == 1 and not kwargs:
+            return self._json_decoder.call(wire.SINGLE, module, name, args[0])
         if args or not kwargs:
-            return self._classes.builder(wire.POSITIONAL, module, name)(args)
+            return self._json_decoder.call(wire.POSITIONAL, module, name, args)
         code = wire.PYDANTIC_V2 if module.startswith(_LANGCHAIN) else wire.KEYWORDS
-        return self._classes.builder(code, module, name)(kwargs)
+        return self._json_decoder.call(code, module, name, kwargs)
 
 
 def _checked(codecs: Iterable[Codec]) -> dict[str, Codec]:
