@@ -13,10 +13,10 @@ import warnings
 
 from alembic import context
 from sqlalchemy import Connection
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from cpstore import engines, migrations
 from cpstore.models import Base
-
 
 # SQLite cannot tell what an index on an expression holds, so `alembic check` leaves ours out there.
 warnings.filterwarnings("ignore", ".*expression-based index '?checkpoints_run_id_idx")
@@ -49,7 +49,7 @@ def run_in_turn(connection: Connection) -> None:
     run(connection)
 
 
-async def run_async(engine: engines.AsyncEngine) -> None:
+async def run_async(engine: AsyncEngine) -> None:
     async with engine.begin() as connection:
         await connection.run_sync(run_in_turn)
     await engine.dispose()

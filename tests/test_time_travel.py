@@ -47,7 +47,7 @@ async def test_roll_back_deletes_nothing_and_goes_on(saver: SQLAlchemySaver, doo
     await door.update_state(graph, first.config, None, as_node="__copy__")
     now = await door.get_state(graph, THREAD)
     assert (now.values, now.next) == (first.values, ())
-    assert now.metadata["source"] == "fork"
+    assert (now.metadata or {}).get("source") == "fork"
     assert (await door.get_state_history(graph, THREAD))[1:] == before
     assert (await door.invoke(graph, {"words": ["on"]}, THREAD))["words"][2:] == ["on", "answer 3"]
     assert (await door.get_state(graph, last.config)).values == last.values

@@ -21,7 +21,7 @@ def _text() -> sa.Text:
 
 
 def _json() -> sa.Text:
-    return sa.Text().with_variant(JSONB(), "postgresql")  # type: ignore[arg-type]
+    return sa.Text().with_variant(JSONB(), "postgresql")
 
 
 def upgrade() -> None:

