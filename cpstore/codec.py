@@ -80,14 +80,14 @@ def encode_checkpoint(
     Raises:
         UnstorableValueError: The serializer refused a value; nothing is stored then.
     """
-    if keys is None and not places.inlines(serde):
-        keys = Only()
     address = address_of(config)
     key = Key(address.thread_id, address.checkpoint_ns, identifier("checkpoint_id", checkpoint["id"]))
     values = checkpoint.get("channel_values") or {}
     inline = {}
     if places.inlines(serde):
         inline = {channel: value for channel, value in values.items() if _is_inline(value)}
+    elif keys is None:
+        keys = Only()
     return CheckpointRecord(
         key=key,
         parent_checkpoint_id=address.checkpoint_id,

@@ -187,6 +187,11 @@ class CheckpointRow:
         return parsed_object(self.checkpoint)
 
     @property
+    def updated_channels(self) -> Any:
+        """The channels that its step changed, as the document says it; None if it does not."""
+        return (self._parsed or {}).get("updated_channels")
+
+    @property
     def unversioned(self) -> dict[str, Any]:
         """Values without a version, which no blob can hold: their type, and their bytes in base 64."""
         return self.part(UNVERSIONED)

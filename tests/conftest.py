@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, get_args
 
 import pytest
-from sqlalchemy import URL, Engine, QueuePool
+from sqlalchemy import URL, Engine, QueuePool, create_engine
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from cpstore import SQLAlchemySaver
@@ -180,3 +180,25 @@ def empty_dialect_url(request: pytest.FixtureRequest, dialect: Dialect) -> Itera
     """A database of this test without any table, with the dialect's sync driver."""
     with fresh_database(request, dialect, migrated=False) as url:
         yield text_of(url)
+
+
+@pytest.fixture
+def database(dialect_url: str) -> Iterator[Engine]:
+    """The application's engine on each dialect."""
+    engine = create_engine(dialect_url)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
+def keeper(database: Engine) -> SQLAlchemySaver:
+    """A saver with one door, on each dialect."""
+    return SQLAlchemySaver(database)
+
+
+@pytest.fixture
+def stranger(dialect_url: str) -> Iterator[SQLAlchemySaver]:
+    """Another saver on the same database, which knows nothing of the first."""
+    engine = create_engine(dialect_url)
+    yield SQLAlchemySaver(engine)
+    engine.dispose()

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
-from sqlalchemy import Engine, create_engine, select
+from sqlalchemy import Engine, select
 
 from cpstore import SQLAlchemySaver, ThreadExistsError, UnknownCheckpointError
 from cpstore.models import TABLES
@@ -29,13 +29,6 @@ if TYPE_CHECKING:
     from tests.survivors import Place, Thread
 
 LAW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-
-
-@pytest.fixture
-def database(dialect_url: str) -> Iterator[Engine]:
-    engine = create_engine(dialect_url)
-    yield engine
-    engine.dispose()
 
 
 @contextmanager

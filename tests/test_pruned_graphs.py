@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import pytest
@@ -12,7 +12,7 @@ from langgraph.channels.delta import DeltaChannel
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, interrupt
-from sqlalchemy import Engine, create_engine, event, select
+from sqlalchemy import Engine, event, select
 
 from cpstore import CheckpointWrite, SQLAlchemySaver
 
@@ -21,27 +21,6 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.base import ChannelVersions
 
     from tests.ways import AnyGraph
-
-
-@pytest.fixture
-def database(dialect_url: str) -> Iterator[Engine]:
-    engine = create_engine(dialect_url)
-    yield engine
-    engine.dispose()
-
-
-@pytest.fixture
-def keeper(database: Engine) -> SQLAlchemySaver:
-    """A saver with one door, on each dialect."""
-    return SQLAlchemySaver(database)
-
-
-@pytest.fixture
-def runner(dialect_url: str) -> Iterator[SQLAlchemySaver]:
-    """A saver that knows nothing of the other."""
-    engine = create_engine(dialect_url)
-    yield SQLAlchemySaver(engine)
-    engine.dispose()
 
 
 def ids_of(saver: SQLAlchemySaver, thread: str) -> list[str]:
@@ -222,7 +201,7 @@ def left_writes(engine: Engine) -> set[str]:
 @pytest.mark.parametrize("dialect", ["postgresql"])
 @pytest.mark.parametrize("statement", range(8))
 def test_a_run_saves_between_any_two_statements_of_a_prune(
-    keeper: SQLAlchemySaver, runner: SQLAlchemySaver, database: Engine, statement: int
+    keeper: SQLAlchemySaver, stranger: SQLAlchemySaver, database: Engine, statement: int
 ) -> None:
     """On SQLite nobody writes while a prune does."""
     chain: list[RunnableConfig] = [{"configurable": {"thread_id": "chain", "checkpoint_ns": ""}}]
@@ -231,16 +210,16 @@ def test_a_run_saves_between_any_two_statements_of_a_prune(
     def run(*of_the_event: object) -> None:
         if next(counted) in (0, statement + 1):
             for _ in range(3):
-                chain.append(save(runner, chain[-1], len(chain)))
-                runner.put_writes(chain[-1], [("words", "first")], "task")
-                runner.put_writes(chain[-2 if len(chain) > 2 else -1], [("words", "late")], "late")
+                chain.append(save(stranger, chain[-1], len(chain)))
+                stranger.put_writes(chain[-1], [("words", "first")], "task")
+                stranger.put_writes(chain[-2 if len(chain) > 2 else -1], [("words", "late")], "late")
 
     run()
     event.listen(database, "before_cursor_execute", run)
     keeper.prune(["chain"])
     event.remove(database, "before_cursor_execute", run)
-    assert_readable(runner)
-    newest = runner.get_tuple(chain[0])
+    assert_readable(stranger)
+    newest = stranger.get_tuple(chain[0])
     assert newest is not None
     assert newest.config == chain[-1]
     keeper.prune(["chain"])

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from langgraph.checkpoint.base import empty_checkpoint
-from sqlalchemy import Engine, create_engine, event, select
+from sqlalchemy import Engine, event, select
 
 from cpstore import SQLAlchemySaver
 from cpstore.models import TABLES
@@ -22,27 +22,6 @@ if TYPE_CHECKING:
 NOW = datetime.now(timezone.utc)
 DAY = timedelta(days=1)
 GREGORIAN = datetime(1582, 10, 15, tzinfo=timezone.utc)
-
-
-@pytest.fixture
-def database(dialect_url: str) -> Iterator[Engine]:
-    engine = create_engine(dialect_url)
-    yield engine
-    engine.dispose()
-
-
-@pytest.fixture
-def keeper(database: Engine) -> SQLAlchemySaver:
-    """A saver with one door, on each dialect."""
-    return SQLAlchemySaver(database)
-
-
-@pytest.fixture
-def waker(dialect_url: str) -> Iterator[SQLAlchemySaver]:
-    """A saver that knows nothing of the other."""
-    engine = create_engine(dialect_url)
-    yield SQLAlchemySaver(engine)
-    engine.dispose()
 
 
 def id_at(moment: datetime) -> str:
@@ -139,11 +118,11 @@ def test_the_age_of_a_thread_is_that_of_its_newest_checkpoint(keeper: SQLAlchemy
 
 
 def test_a_thread_that_wakes_meanwhile_is_not_old(
-    keeper: SQLAlchemySaver, waker: SQLAlchemySaver, database: Engine
+    keeper: SQLAlchemySaver, stranger: SQLAlchemySaver, database: Engine
 ) -> None:
     """Between the look at its age and its deletion someone goes on with it."""
     fill(keeper, "t", 2, newest=NOW - 9 * DAY)
-    event.listen(database, "checkin", lambda *_: fill(waker, "t", 1), once=True)
+    event.listen(database, "checkin", lambda *_: fill(stranger, "t", 1), once=True)
     removed = keeper.retention(older_than=5 * DAY)
     assert (removed.threads, removed.checkpoints) == (0, 0)
     assert len(ids_of(keeper, "t")) == 3

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, func, select, tuple_
 
-from cpstore.dialects.keys import Keys, Step, bound, key_columns, number, size_of, text_of
+from cpstore.dialects.keys import Keys, Step, bound, checkpoint_columns, key_columns, number, size_of, text_of
 from cpstore.records import BlobKey, Key
 
 __all__ = ["Browsing"]
@@ -34,9 +34,8 @@ class Browsing(Keys):
                 here, row.checkpoint_id == chain.c.parent_checkpoint_id, chain.c.depth < number(size)
             )
         )
-        columns = [row[name] for name in (*Key._fields, "parent_checkpoint_id")]
         return (
-            select(*columns, text_of(row.checkpoint), text_of(row.metadata))
+            select(*checkpoint_columns(self.tables.checkpoints))
             .join(chain, chain.c.checkpoint_id == row.checkpoint_id)
             .where(here)
             .order_by(chain.c.depth)

@@ -26,7 +26,7 @@ from sqlalchemy import (
 from cpstore.models import Tables
 from cpstore.records import BlobKey, Key
 
-__all__ = ["Keys", "Step", "bound", "key_columns", "number", "size_of", "text_of"]
+__all__ = ["Keys", "Step", "bound", "checkpoint_columns", "key_columns", "number", "size_of", "text_of"]
 
 
 class Step(NamedTuple):
@@ -101,3 +101,10 @@ def size_of(column: ColumnElement[Any]) -> ColumnElement[int]:
 def key_columns(table: Table) -> tuple[str, ...]:
     """Give the columns by which rows are looked up: of writes, those of their checkpoint."""
     return BlobKey._fields if "version" in table.c else Key._fields
+
+
+def checkpoint_columns(checkpoints: Table) -> list[ColumnElement[Any]]:
+    """Give what is read of a checkpoint's row: its key, its parent, and both documents as text."""
+    row = checkpoints.c
+    keys = [row[name] for name in (*Key._fields, "parent_checkpoint_id")]
+    return [*keys, text_of(row.checkpoint), text_of(row.metadata)]

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from sqlalchemy import BindParameter, ColumnElement, Select, Table, literal_column, select, tuple_
 
-from cpstore.dialects.keys import Keys, Step, bound, number, text_of
+from cpstore.dialects.keys import Keys, Step, bound, checkpoint_columns, number, text_of
 from cpstore.records import TASKS, BlobKey, Key, Query
 
 __all__ = ["Reading"]
@@ -42,7 +42,7 @@ class Reading(Keys):
     @cached_property
     def _in_namespace(self) -> Select[Any]:
         row = self.tables.checkpoints.c
-        return select(*_checkpoint_columns(self.tables.checkpoints)).where(
+        return select(*checkpoint_columns(self.tables.checkpoints)).where(
             row.thread_id == bound("thread_id"), row.checkpoint_ns == bound("checkpoint_ns")
         )
 
@@ -82,7 +82,7 @@ class Reading(Keys):
 
     def _selected(self, what: str) -> tuple[Table, Select[Any]]:
         if what == "checkpoints":
-            return self.tables.checkpoints, select(*_checkpoint_columns(self.tables.checkpoints))
+            return self.tables.checkpoints, select(*checkpoint_columns(self.tables.checkpoints))
         if what == "blobs":
             return self.tables.blobs, select(self.tables.blobs)
         statement = select(self.tables.writes)
@@ -131,9 +131,3 @@ class Reading(Keys):
     def metadata_contains(self, metadata: ColumnElement[Any], pattern: BindParameter[str]) -> Any:
         """Give the condition that metadata contains a bound JSON object; asked only if `filters_metadata`."""
         raise NotImplementedError
-
-
-def _checkpoint_columns(table: Table) -> list[ColumnElement[Any]]:
-    row = table.c
-    keys = [row[name] for name in (*_KEY, "parent_checkpoint_id")]
-    return [*keys, text_of(row.checkpoint), text_of(row.metadata)]

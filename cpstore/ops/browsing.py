@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from cpstore.dialects import Dialect, Mode
 from cpstore.filters import matches
 from cpstore.ops.reading import found_keys, rows_of_keys
-from cpstore.ops.unit import unit
+from cpstore.ops.unit import execute, unit
 from cpstore.records import BlobKey, CheckpointRow, Key, Page, Query, ThreadQuery, parsed_object
 from cpstore.summaries import CheckpointSummary, ThreadSummary
 
@@ -38,8 +38,7 @@ def thread_ids(
     connection: Connection, sql: Dialect, after: str | None, limit: int, chosen: Sequence[str] | None
 ) -> list[tuple[str, str]]:
     """Give thread ids in their order, with the greatest checkpoint id of each; of chosen ones, or of all."""
-    step = sql.thread_ids(after, limit, chosen)
-    rows = connection.execute(step.statement, step.parameters)
+    rows = execute(connection, sql.thread_ids(after, limit, chosen))
     return [(thread_id, newest) for newest, thread_id in rows]
 
 
@@ -70,8 +69,8 @@ def history(connection: Connection, sql: Dialect, query: Query) -> Page[Checkpoi
 
 
 def _by_id(connection: Connection, sql: Dialect, query: ThreadQuery) -> list[tuple[str, str]]:
-    step = sql.thread_ids(query.after and query.after[1], query.size, None)
-    return [(newest, thread_id) for newest, thread_id in connection.execute(step.statement, step.parameters)]
+    rows = execute(connection, sql.thread_ids(query.after and query.after[1], query.size, None))
+    return [(newest, thread_id) for newest, thread_id in rows]
 
 
 def _by_newest(connection: Connection, sql: Dialect, query: ThreadQuery) -> list[tuple[str, str]]:
@@ -83,8 +82,7 @@ def _by_newest(connection: Connection, sql: Dialect, query: ThreadQuery) -> list
     found: dict[str, str] = {}
     after = query.after
     while len(found) < query.size:
-        step = sql.newest_entries(after, list(found), _ENTRIES)
-        entries = connection.execute(step.statement, step.parameters).all()
+        entries = execute(connection, sql.newest_entries(after, list(found), _ENTRIES)).all()
         for newest, thread_id in entries:
             found.setdefault(thread_id, newest)
         if len(entries) < _ENTRIES:
@@ -97,9 +95,8 @@ def _facts(connection: Connection, sql: Dialect, ids: Sequence[str]) -> dict[str
     """Give the namespaces of threads; that with the newest checkpoint first."""
     if not ids:
         return {}
-    step = sql.thread_facts(ids)
     found: dict[str, list[_Namespace]] = defaultdict(list)
-    for row in connection.execute(step.statement, step.parameters):
+    for row in execute(connection, sql.thread_facts(ids)):
         found[row[0]].append(_Namespace(*row))
     return {
         thread_id: sorted(namespaces, key=lambda namespace: namespace.greatest, reverse=True)
@@ -113,8 +110,8 @@ def _filtered(
     if not threads:
         return []
     newest = [namespaces[0] for namespaces in threads]
-    step = sql.metadata_of([Key(one.thread_id, one.checkpoint_ns, one.greatest) for one in newest])
-    rows = connection.execute(step.statement, step.parameters)
+    keys = [Key(one.thread_id, one.checkpoint_ns, one.greatest) for one in newest]
+    rows = execute(connection, sql.metadata_of(keys))
     matching = {thread_id for thread_id, metadata in rows if matches(metadata, pattern)}
     return [namespaces for namespaces in threads if namespaces[0].thread_id in matching]
 
@@ -133,8 +130,8 @@ def _blob_sizes(connection: Connection, sql: Dialect, rows: list[CheckpointRow])
     keys = sorted({key for row in rows for key in row.blob_keys})
     if not keys:
         return {}
-    step = sql.blob_sizes(keys[0].thread_id, keys)
-    return {BlobKey(*row[:4]): row[5] for row in connection.execute(step.statement, step.parameters)}
+    found = execute(connection, sql.blob_sizes(keys[0].thread_id, keys))
+    return {BlobKey(*row[:4]): row[5] for row in found}
 
 
 def _write_sizes(
@@ -142,13 +139,12 @@ def _write_sizes(
 ) -> dict[Key, tuple[int, int]]:
     if not rows:
         return {}
-    step = sql.write_sizes(rows[0].key.thread_id, [row.key for row in rows])
-    found = connection.execute(step.statement, step.parameters)
+    found = execute(connection, sql.write_sizes(rows[0].key.thread_id, [row.key for row in rows]))
     return {Key(*row[:3]): (int(row[3]), int(row[4])) for row in found}
 
 
 def _told(row: CheckpointRow, blobs: dict[BlobKey, int], writes: tuple[int, int]) -> CheckpointSummary:
-    updated = (parsed_object(row.checkpoint) or {}).get("updated_channels")
+    updated = row.updated_channels
     return CheckpointSummary(
         *row.key,
         parent_checkpoint_id=row.parent_checkpoint_id,

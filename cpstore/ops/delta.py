@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 
 from cpstore.dialects import Dialect, Mode
 from cpstore.ops.reading import blobs_by_key, checkpoint_rows, row_at, writes_by_key
-from cpstore.ops.unit import unit
+from cpstore.ops.unit import execute, unit
 from cpstore.records import EMPTY, Address, BlobKey, ChannelHistory, CheckpointRow, Key, Write
 
 __all__ = ["PAGE", "delta_history"]
@@ -84,8 +84,7 @@ def _stored(connection: Connection, sql: Dialect, keys: Sequence[BlobKey]) -> se
     """Tell which blobs are there and hold a value."""
     if not keys:
         return set()
-    step = sql.blob_sizes(keys[0].thread_id, sorted(set(keys)))
-    found = connection.execute(step.statement, step.parameters)
+    found = execute(connection, sql.blob_sizes(keys[0].thread_id, sorted(set(keys))))
     return {BlobKey(*row[:4]) for row in found if row[4] != EMPTY}
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from sqlalchemy import Connection, inspect
 
 from cpstore.dialects import Dialect, Mode, Step
 from cpstore.filters import matches
-from cpstore.ops.unit import unit
+from cpstore.ops.unit import execute, unit
 from cpstore.records import (
     Address,
     Blob,
@@ -87,7 +86,7 @@ def _search(connection: Connection, sql: Dialect, query: Query) -> Query:
     looks = query.filter is not None and not sql.filters_metadata
     wanted = _SCAN if query.limit is None or looks else min(query.limit, _SCAN)
     size = 1 << (wanted - 1).bit_length()  # few sizes, so few statements to compile
-    rows = _rows(connection, sql.scan(query, size))
+    rows = execute(connection, sql.scan(query, size)).all()
     found = [Key(*row[:3]) for row in rows if not looks or matches(row[3], query.filter or "{}")]
     left = None if query.limit is None else max(query.limit - len(found), 0)
     return replace(
@@ -128,7 +127,7 @@ def rows_of_keys(connection: Connection, sql: Dialect, keys: Sequence[Key]) -> l
 
 def checkpoint_rows(connection: Connection, step: Step) -> list[CheckpointRow]:
     """Read rows of checkpoints."""
-    return [CheckpointRow(Key(*row[:3]), *row[3:]) for row in _rows(connection, step)]
+    return [CheckpointRow(Key(*row[:3]), *row[3:]) for row in execute(connection, step)]
 
 
 def blobs_by_key(connection: Connection, sql: Dialect, keys: Iterable[BlobKey]) -> dict[BlobKey, Blob]:
@@ -136,16 +135,12 @@ def blobs_by_key(connection: Connection, sql: Dialect, keys: Iterable[BlobKey]) 
     wanted = sorted(set(keys))
     if not wanted:
         return {}
-    return {BlobKey(*row[:4]): Blob(*row[2:]) for row in _rows(connection, sql.blobs_of(wanted))}
+    return {BlobKey(*row[:4]): Blob(*row[2:]) for row in execute(connection, sql.blobs_of(wanted))}
 
 
 def writes_by_key(connection: Connection, step: Step) -> dict[Key, list[Write]]:
     """Read writes, by the checkpoint that they are under."""
     found: dict[Key, list[Write]] = defaultdict(list)
-    for row in _rows(connection, step):
+    for row in execute(connection, step):
         found[Key(*row[:3])].append(Write(*row[3:]))
     return found
-
-
-def _rows(connection: Connection, step: Step) -> Sequence[Any]:
-    return connection.execute(step.statement, step.parameters).all()

@@ -7,10 +7,10 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from cpstore.dialects import Dialect, Mode, Step
+from cpstore.dialects import Dialect, Mode
 from cpstore.dialects.structure import PARTS, ROWS
 from cpstore.errors import ThreadExistsError, UnknownCheckpointError
-from cpstore.ops.unit import unit
+from cpstore.ops.unit import execute, unit
 from cpstore.plans import Chain, Removal, Removed, all_but, chain_of, keep_newest, without_runs
 from cpstore.records import EMPTY, UNVERSIONED, Key, format_of, object_in, parsed_object, version_text
 from cpstore.structure import BlobPlace, Node, Place, StoredBlob, StoredWrites, Structure
@@ -52,8 +52,7 @@ def checkpoints_of_runs(connection: Connection, sql: Dialect, run_ids: Sequence[
     """Find the checkpoints that runs made, in all threads."""
     found: list[Key] = []
     for some in _portions(run_ids):
-        step = sql.checkpoints_of_runs(some)
-        found += (Key(*row) for row in connection.execute(step.statement, step.parameters))
+        found += (Key(*row) for row in execute(connection, sql.checkpoints_of_runs(some)))
     return found
 
 
@@ -74,17 +73,17 @@ def copy_thread(
         raise ThreadExistsError
     if checkpoint_id is None and rebinder is None:
         for part in PARTS:
-            _run(connection, sql.copy_all(part, source, target))
+            execute(connection, sql.copy_all(part, source, target))
         return
     chain = _chosen(_read(connection, sql, source), checkpoint_id)
     for part in PARTS:
         for some in _portions(getattr(chain, part)):
             if rebinder is None:
-                _run(connection, sql.copy_rows(part, source, target, some))
+                execute(connection, sql.copy_rows(part, source, target, some))
             else:
                 _copy_rebound(connection, sql, part, [(source, *place) for place in some], target, rebinder)
     for some in _portions(chain.orphans):
-        _run(connection, sql.make_roots(target, some))
+        execute(connection, sql.make_roots(target, some))
 
 
 def _chosen(structure: Structure, checkpoint_id: str | None) -> Chain:
@@ -104,10 +103,9 @@ def _copy_rebound(
     rebinder: Rebinds,
 ) -> None:
     """Copy rows through here, because each value has to be bound to the thread that it comes to."""
-    step = sql.stored_rows(part, keys)
     rows = [
         rebinder(part, dict(row)) | {"thread_id": target}
-        for row in connection.execute(step.statement, step.parameters).mappings()
+        for row in execute(connection, sql.stored_rows(part, keys)).mappings()
     ]
     if rows:
         connection.execute(sql.insert_rows(part), rows)
@@ -119,23 +117,14 @@ def reclaim(connection: Connection, sql: Dialect) -> None:
     sql.reclaim(connection)
 
 
-def _run(connection: Connection, step: Step) -> None:
-    connection.execute(step.statement, step.parameters)
-
-
 def _remove(connection: Connection, sql: Dialect, thread_id: str, removal: Removal, dry_run: bool) -> Removed:
-    rows: dict[str, Sequence[tuple[str, ...]]] = {
-        "checkpoints": removal.checkpoints,
-        "blobs": removal.blobs,
-        "writes": removal.writes,
-    }
     if dry_run:
         return removal.counted
-    for part, places in rows.items():
-        for some in _portions(places):
-            _run(connection, sql.delete_rows(part, thread_id, some))
+    for part in ("checkpoints", "blobs", "writes"):
+        for some in _portions(getattr(removal, part)):
+            execute(connection, sql.delete_rows(part, thread_id, some))
     for some in _portions(removal.orphans):
-        _run(connection, sql.make_roots(thread_id, some))
+        execute(connection, sql.make_roots(thread_id, some))
     return removal.counted
 
 
@@ -154,18 +143,11 @@ def _read(connection: Connection, sql: Dialect, thread_id: str) -> Structure:
         after: tuple[str, ...] | None = None
         full = True
         while full:
-            rows = _rows(connection, sql, part, thread_id, after)
+            rows = execute(connection, sql.structure(part, thread_id, after)).all()
             for row in rows:
                 after = add[part](structure, row)
             full = len(rows) == ROWS
     return structure
-
-
-def _rows(
-    connection: Connection, sql: Dialect, part: str, thread_id: str, after: tuple[str, ...] | None
-) -> Sequence[Any]:
-    step = sql.structure(part, thread_id, after)
-    return connection.execute(step.statement, step.parameters).all()
 
 
 def _add_blob(structure: Structure, row: Any) -> BlobPlace:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Concatenate, Generic, ParamSpec, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from sqlalchemy import Connection
 
-from cpstore.dialects import Dialect, Mode
+from cpstore.dialects import Dialect, Mode, Step
 
-__all__ = ["Unit", "unit"]
+__all__ = ["Unit", "execute", "unit"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -40,3 +40,11 @@ def unit(
         return Unit(mode, work)
 
     return make
+
+
+def execute(connection: Connection, step: Step) -> Any:
+    """Run a statement with its parameters, and give its result.
+
+    Its type has another form in each version of SQLAlchemy, so it has none here.
+    """
+    return connection.execute(step.statement, step.parameters)

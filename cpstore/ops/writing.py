@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Connection
 
 from cpstore.dialects import Dialect, Mode, Step
-from cpstore.ops.unit import unit
+from cpstore.ops.unit import execute, unit
 from cpstore.records import CheckpointRecord, WritesRecord
 
 __all__ = ["delete_thread", "put", "put_writes"]
@@ -30,5 +30,5 @@ def delete_thread(connection: Connection, sql: Dialect, thread_id: str) -> None:
 
 
 def _run(connection: Connection, steps: list[Step]) -> None:
-    for statement, parameters in steps:
-        connection.execute(statement, parameters)
+    for step in steps:
+        execute(connection, step)

@@ -25,17 +25,7 @@ __all__ = ["Connected"]
 class Connected(BaseCheckpointSaver[str]):
     """A checkpoint saver that has a door to a database, and does nothing with it yet.
 
-    Args:
-        engine: The application's engine, or an :class:`~cpstore.Engines` of both kinds on one database. It is
-            never changed and never disposed.
-        serde: The serializer of values; by default :class:`~cpstore.Serializer`.
-        metadata_keys: Which keys of metadata are stored: :class:`~cpstore.Only` these, all
-            :class:`~cpstore.Except` these, or None: all of them. With a serializer that is no
-            `JsonPlusSerializer`, and so may encrypt, None means only LangGraph's own.
-
-    Raises:
-        UnsupportedDatabaseError: It is neither SQLite nor PostgreSQL.
-        MemoryDatabaseError: Each connection would have an empty SQLite database of its own.
+    Its arguments are those of :class:`~cpstore.SQLAlchemySaver`.
     """
 
     def __init__(
