@@ -11,7 +11,8 @@ import base64
 import json
 import math
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -123,13 +124,19 @@ def encode_writes(
 def decode_histories(
     serde: SerializerProtocol, histories: Mapping[str, ChannelHistory]
 ) -> dict[str, DeltaChannelHistory]:
-    """Give what LangGraph rebuilds delta channels from."""
+    """Give what LangGraph rebuilds delta channels from.
+
+    Raises:
+        UnreadableValueError: A value, or the row that has it, cannot be read.
+    """
     decoded: dict[str, DeltaChannelHistory] = {}
     for channel, history in histories.items():
         decoded[channel] = {"writes": [_decode_write(serde, key, write) for key, write in history.writes]}
         if history.seed is not None:
             row, blob = history.seed
-            decoded[channel]["seed"] = _values(serde, row, [blob] if blob else [], {channel})[channel]
+            with _damage_named(row.key):
+                seed = _values(serde, row, [blob] if blob else [], {channel})
+                decoded[channel]["seed"] = seed[channel]
     return decoded
 
 
@@ -139,12 +146,19 @@ def decode(serde: SerializerProtocol, loaded: LoadedCheckpoint) -> CheckpointTup
     Raises:
         UnreadableValueError: A value, or the row itself, cannot be read.
     """
-    try:
+    with _damage_named(loaded.row.key):
         return _decode(serde, loaded)
+
+
+@contextmanager
+def _damage_named(key: Key) -> Iterator[None]:
+    """Whatever a damaged row does to its reader, the error names the row."""
+    try:
+        yield
     except CpstoreError:
         raise
     except Exception as error:
-        raise UnreadableValueError(f"The row of {places.described(loaded.row.key)} is damaged") from error
+        raise UnreadableValueError(f"The row of {places.described(key)} is damaged") from error
 
 
 def _decode(serde: SerializerProtocol, loaded: LoadedCheckpoint) -> CheckpointTuple:
@@ -244,11 +258,14 @@ def _values(
     wanted: Container[str] | None = None,
 ) -> dict[str, Any]:
     """Give the values of channels; a blob goes before what the document says."""
-    values = dict(row.part("channel_values"))
-    for channel, (kind, text) in row.unversioned.items():
-        if wanted is None or channel in wanted:
-            place = places.of_value(row.key, channel)
-            values[channel] = places.load(serde, kind, base64.b64decode(text), place)
+    values = {}
+    for load, stored in (
+        (places.load_inline, row.part("channel_values")),
+        (places.load_text, row.unversioned),
+    ):
+        for channel, value in stored.items():
+            if wanted is None or channel in wanted:
+                values[channel] = load(serde, value, places.of_value(row.key, channel))
     for blob in blobs:
         if blob.type != EMPTY:
             place = places.of_blob(row.key, blob.channel, blob.version)

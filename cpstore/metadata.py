@@ -25,6 +25,8 @@ _REPLACEMENT = "\ufffd"
 _UNSTORABLE = dict.fromkeys((0, *range(55296, 57344)), _REPLACEMENT)
 _UNSTORABLE_CHARACTER = re.compile("[\0\ud800-\udfff]")
 _DIGITS_THAT_PYTHON_PRINTS = 4000
+_DEPTH = 100
+"""Of containers in each other. PostgreSQL and Python's JSON take some hundreds."""
 
 
 class Only:
@@ -80,36 +82,59 @@ def dump_metadata(metadata: Mapping[str, Any]) -> str:
 
 def plain(value: Any) -> Any:
     """Give a value of JSON for any value."""
+    return _plain(value, ())
+
+
+def _plain(value: Any, around: tuple[int, ...]) -> Any:
+    """Give a value of JSON for a value in containers, which are known by their ids."""
     if value is None or isinstance(value, bool):
         return value
-    if isinstance(value, enum.Enum):
-        return plain(value.value)
+    if type(value) in (str, int, float):
+        return _scalar(value)
+    if id(value) in around or len(around) == _DEPTH:
+        return _text(value)
+    try:
+        return _plain_object(value, (*around, id(value)))
+    except Exception:  # it is the caller's class: whatever it raises, the run goes on
+        return _text(value)
+
+
+def _scalar(value: str | int | float) -> str | int | float:
     if isinstance(value, str):
-        return str(value).translate(_UNSTORABLE)
-    if isinstance(value, (int, float)):
-        return _plain_number(value)
-    if isinstance(value, Mapping):
-        return {plain(str(key)): plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [plain(item) for item in value]
-    return _plain_object(value)
-
-
-def _plain_number(value: int | float) -> int | float | str:
+        return str.__str__(value).translate(_UNSTORABLE)
     if isinstance(value, int):
         return int(value) if value.bit_length() < _DIGITS_THAT_PYTHON_PRINTS else hex(value)
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
         return "Infinity" if value > 0 else "-Infinity"
+    if value.is_integer() and "e" in repr(value):
+        return int(value)  # JSONB would put zeros for the exponent, which is another number
     return float(value)
 
 
-def _plain_object(value: Any) -> Any:
+def _plain_object(value: Any, around: tuple[int, ...]) -> Any:
+    if isinstance(value, enum.Enum):
+        return _plain(value.value, around)
+    if isinstance(value, (str, int, float)):
+        return _scalar(value)
+    if isinstance(value, Mapping):
+        return {_text(key): _plain(item, around) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_plain(item, around) for item in value]
     if isinstance(value, (datetime.date, datetime.time)):
         return value.isoformat()
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value).hex()
-    if hasattr(value, "model_dump"):
-        return plain(value.model_dump())
-    return plain(str(value))
+    if hasattr(value, "model_dump") and not isinstance(value, type):
+        return _plain(value.model_dump(), around)
+    return _text(value)
+
+
+def _text(value: Any) -> str:
+    """Give the text of any object; of one that has none, its type's name."""
+    try:
+        text = str(value)
+    except Exception:  # RecursionError is one
+        text = f"<{type(value).__module__}.{type(value).__qualname__}>"
+    return text.translate(_UNSTORABLE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -12,7 +12,8 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from cpstore.errors import CpstoreError, TypeNotAllowedError, UnreadableValueError, UnstorableValueError
-from cpstore.records import UNVERSIONED, Key, parsed_object
+from cpstore.records import UNVERSIONED, Key, object_in, parsed_object
+from cpstore.serde import Serializer
 
 __all__ = [
     "Place",
@@ -21,6 +22,8 @@ __all__ = [
     "dump",
     "inlines",
     "load",
+    "load_inline",
+    "load_text",
     "of_blob",
     "of_value",
     "of_write",
@@ -71,9 +74,10 @@ def dump(serde: SerializerProtocol, value: Any, place: Place) -> tuple[str, byte
     except Exception as error:
         kind_of_value = f"{type(value).__module__}.{type(value).__qualname__}"
         reason = str(error) if isinstance(error, (TypeError, CpstoreError)) else type(error).__name__
-        raise UnstorableValueError(
+        refused = UnstorableValueError(
             f"A {kind_of_value} for {place.description} cannot be stored: {reason}"
-        ) from error
+        )
+        raise refused from _shown(serde, error)
 
 
 def load(serde: SerializerProtocol, kind: str, blob: bytes | None, place: Place) -> Any:
@@ -88,17 +92,35 @@ def load(serde: SerializerProtocol, kind: str, blob: bytes | None, place: Place)
             return serde.loads_at((kind, blob or b""), bytes(place))
         return serde.loads_typed((kind, blob or b""))
     except Exception as error:
-        wrapper = TypeNotAllowedError if isinstance(error, TypeNotAllowedError) else UnreadableValueError
-        reason = str(error) if isinstance(error, CpstoreError) else type(error).__name__
-        raise wrapper(f"The value at {place.description} cannot be read: {reason}") from error
+        raise _unreadable(serde, error, place) from _shown(serde, error)
+
+
+def load_inline(serde: SerializerProtocol, value: Any, place: Place) -> Any:
+    """Give a value that stands in the document as it is; a serializer that binds values to places decides.
+
+    Raises:
+        UnreadableValueError: The serializer takes no value that it did not seal.
+    """
+    return load(serde, "json", json.dumps(value).encode(), place) if hasattr(serde, "loads_at") else value
+
+
+def load_text(serde: SerializerProtocol, typed: Any, place: Place) -> Any:
+    """Decode a value that stands in the document, as its type and its bytes in base 64.
+
+    Raises:
+        UnreadableValueError: It is no such pair, or the serializer refused it; the message names the place.
+        TypeNotAllowedError: It is of a type that is not allowed.
+    """
+    return load(serde, *_from_text(serde, typed, place), place)
 
 
 def inlines(serde: SerializerProtocol) -> bool:
     """Tell whether primitive values may stand in the document, beside the serializer.
 
-    Only where we know that it hides nothing: another one may encrypt.
+    Only where we know that it hides nothing: another one may encrypt, and so may a subclass of ours.
     """
-    return isinstance(serde, JsonPlusSerializer)
+    encode = getattr(serde.dumps_typed, "__func__", None)
+    return encode in (Serializer.dumps_typed, JsonPlusSerializer.dumps_typed)
 
 
 def described(key: Key) -> str:
@@ -125,7 +147,11 @@ class Rebinder:
         self._target = target
 
     def __call__(self, part: str, row: dict[str, Any]) -> dict[str, Any]:
-        """Give a row of a table, by column names, as it is to stand in the other thread."""
+        """Give a row of a table, by column names, as it is to stand in the other thread.
+
+        Raises:
+            UnreadableValueError: A value in it is not bound to its place; the message names the place.
+        """
         key = Key(row["thread_id"], row["checkpoint_ns"], row.get("checkpoint_id", ""))
         if part == "checkpoints":
             return row | {"checkpoint": self._document(key, row["checkpoint"])}
@@ -135,22 +161,54 @@ class Rebinder:
         return row | {"type": kind, "blob": blob}
 
     def _document(self, key: Key, text: str) -> str:
+        """Bind the values in a document; those that stand there as they are get sealed, if they may."""
         document = parsed_object(text)
-        if document is None or UNVERSIONED not in document:
+        if document is None:
             return text
-        for channel, (kind, blob) in document[UNVERSIONED].items():
-            place = partial(of_value, channel=channel)
-            kind, moved = self._moved(key, kind, base64.b64decode(blob), place)
+        found = {channel: ("json", json.dumps(value).encode()) for channel, value in _inline(document)}
+        for channel, typed in object_in(document, UNVERSIONED).items():
+            found[channel] = _from_text(self._serde, typed, of_value(key, channel))
+        if not found:
+            return text
+        document |= {"channel_values": {}, UNVERSIONED: {}}
+        for channel, (kind, blob) in found.items():
+            kind, moved = self._moved(key, kind, blob, partial(of_value, channel=channel))
             document[UNVERSIONED][channel] = [kind, base64.b64encode(moved).decode("ascii")]
         return json.dumps(document)
 
     def _moved(self, key: Key, kind: str, blob: bytes, place: Callable[[Key], Place]) -> tuple[str, bytes]:
-        there = key._replace(thread_id=self._target)
-        kind, moved = self._serde.rebind((kind, blob), bytes(place(key)), bytes(place(there)))
+        here, there = place(key), place(key._replace(thread_id=self._target))
+        try:
+            kind, moved = self._serde.rebind((kind, blob), bytes(here), bytes(there))
+        except Exception as error:
+            raise _unreadable(self._serde, error, here) from _shown(self._serde, error)
         return kind, moved
+
+
+def _inline(document: dict[str, Any]) -> Iterable[tuple[str, Any]]:
+    return object_in(document, "channel_values").items()
 
 
 def _place_of(part: str, key: Key, row: dict[str, Any]) -> Place:
     if part == "blobs":
         return of_blob(key, row["channel"], row["version"])
     return of_write(key, row["task_id"], row["idx"], row["channel"])
+
+
+def _from_text(serde: SerializerProtocol, typed: Any, place: Place) -> tuple[str, bytes]:
+    try:
+        kind, text = typed
+        return str(kind), base64.b64decode(text)
+    except Exception as error:
+        raise _unreadable(serde, error, place) from _shown(serde, error)
+
+
+def _unreadable(serde: SerializerProtocol, error: Exception, place: Place) -> UnreadableValueError:
+    wrapper = TypeNotAllowedError if isinstance(error, TypeNotAllowedError) else UnreadableValueError
+    reason = str(error) if isinstance(error, CpstoreError) else type(error).__name__
+    return wrapper(f"The value at {place.description} cannot be read: {reason}")
+
+
+def _shown(serde: SerializerProtocol, error: Exception) -> Exception | None:
+    """Give the cause of an error; none if the serializer may hide values: the cause's text may have one."""
+    return error if inlines(serde) else None

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import CheckpointMetadata, get_checkpoint_metadata
 
 from cpstore.addresses import configurable_of, identifier, optional_identifier
 from cpstore.metadata import dump_metadata
@@ -37,7 +38,7 @@ def query(
         checkpoint_ns=None if namespace is None else identifier("checkpoint_ns", namespace),
         checkpoint_id=optional_identifier(configurable, "checkpoint_id"),
         before=optional_identifier(configurable_of(before), "checkpoint_id"),
-        filter=dump_metadata(filter) if filter else None,
+        filter=_pattern(filter),
         limit=limit,
         exhausted=limit == 0,
     )
@@ -69,8 +70,15 @@ def thread_query(
         size=min(max(limit, _FEWEST_THREADS), _MOST_THREADS),
         by_id=order == "thread_id",
         after=None if after is None else _cursor(after),
-        filter=dump_metadata(filter) if filter else None,
+        filter=_pattern(filter),
     )
+
+
+def _pattern(filter: Mapping[str, Any] | None) -> str | None:
+    """Encode a filter as metadata are encoded, after LangGraph has taken out of them what it takes out."""
+    if not filter:
+        return None
+    return dump_metadata(get_checkpoint_metadata({}, cast("CheckpointMetadata", dict(filter))))
 
 
 def _cursor(text: str) -> tuple[str, str]:

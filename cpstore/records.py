@@ -234,7 +234,8 @@ class LoadedCheckpoint:
     def bytes(self) -> int:
         """How much there is to decode."""
         writes = (*self.writes, *self.sends)
-        return sum(len(blob.blob or b"") for blob in self.blobs) + sum(len(write.blob) for write in writes)
+        values = sum(len(blob.blob or b"") for blob in self.blobs) + sum(len(write.blob) for write in writes)
+        return values + len(self.row.checkpoint) + len(self.row.metadata)
 
 
 @dataclass(frozen=True)
@@ -284,3 +285,12 @@ class ChannelHistory:
 
     writes: tuple[tuple[Key, Write], ...]
     seed: tuple[CheckpointRow, Blob | None] | None
+
+    @property
+    def bytes(self) -> int:
+        """How much there is to decode."""
+        row, blob = self.seed or (None, None)
+        seed = len(row.checkpoint) if row else 0
+        if blob is not None and blob.blob is not None:
+            seed += len(blob.blob)
+        return seed + sum(len(write.blob) for _, write in self.writes)

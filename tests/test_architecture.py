@@ -30,7 +30,7 @@ ROOMS: dict[str, set[str]] = {
     "addresses": {"errors", "records", *ABOVE},
     "retention": {"addresses", "metadata", "records", "times"},
     "serde": {"errors", "ormsgpack", *ABOVE},
-    "places": {"errors", "records", *ABOVE},
+    "places": {"errors", "records", "serde", *ABOVE},
     "codec": {"addresses", "errors", "metadata", "places", "records", *ABOVE},
     "queries": {"addresses", "metadata", "records", *ABOVE},
     "models": {"sqlalchemy"},

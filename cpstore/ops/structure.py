@@ -167,6 +167,7 @@ def _add_node(structure: Structure, row: Any) -> Place:
     checkpoint, metadata = parsed_object(row[3]) or {}, parsed_object(row[4]) or {}
     versions = object_in(checkpoint, "channel_versions")
     counted = object_in(metadata, "counters_since_delta_snapshot")
+    root = object_in(metadata, "parents").get("")
     structure.nodes[place] = Node(
         place=place,
         parent=None if parent is None else place._replace(checkpoint_id=parent),
@@ -174,7 +175,7 @@ def _add_node(structure: Structure, row: Any) -> Place:
         versions={channel: version_text(version) for channel, version in versions.items()},
         inline=frozenset(object_in(checkpoint, "channel_values") | object_in(checkpoint, UNVERSIONED)),
         delta=frozenset(versions if "delta_writes_versioned" in metadata else counted),
-        root=object_in(metadata, "parents").get(""),
+        root=root if isinstance(root, str) else None,
         bytes=len(row[3]) + len(row[4]),
     )
     return place
