@@ -7,11 +7,14 @@ from cpstore.errors import (
     AsyncOnlyError,
     ConfigurationError,
     CpstoreError,
+    ForeignTablesError,
     InvalidConfigError,
     MemoryDatabaseError,
     MigrationTurnError,
     MissingDriverError,
+    NewerDatabaseError,
     NotMigratedError,
+    OutdatedDatabaseError,
     ThreadExistsError,
     TypeNotAllowedError,
     UnknownCheckpointError,
@@ -20,7 +23,7 @@ from cpstore.errors import (
     UnsupportedDatabaseError,
 )
 from cpstore.metadata import Except, Only
-from cpstore.models import Base, Checkpoint, CheckpointBlob, CheckpointWrite
+from cpstore.models import Base, Checkpoint, CheckpointBlob, CheckpointWrite, Models, declare_models
 from cpstore.plans import Removed
 from cpstore.saver import SQLAlchemySaver
 from cpstore.serde import AESGCMSerializer, Codec, Serializer
@@ -39,12 +42,16 @@ __all__ = [
     "CpstoreError",
     "Engines",
     "Except",
+    "ForeignTablesError",
     "InvalidConfigError",
     "MemoryDatabaseError",
     "MigrationTurnError",
     "MissingDriverError",
+    "Models",
+    "NewerDatabaseError",
     "NotMigratedError",
     "Only",
+    "OutdatedDatabaseError",
     "Removed",
     "SQLAlchemySaver",
     "Serializer",
@@ -55,4 +62,5 @@ __all__ = [
     "UnreadableValueError",
     "UnstorableValueError",
     "UnsupportedDatabaseError",
+    "declare_models",
 ]

@@ -33,17 +33,19 @@ ROOMS: dict[str, set[str]] = {
     "places": {"errors", "records", "serde", *ABOVE},
     "codec": {"addresses", "errors", "metadata", "places", "records", *ABOVE},
     "queries": {"addresses", "metadata", "records", *ABOVE},
-    "models": {"sqlalchemy"},
+    "names": {"errors"},
+    "models": {"errors", "names", "sqlalchemy"},
     "dialects": {"errors", "models", "records", "sqlalchemy"},
     "ops": {"dialects", "errors", "filters", "plans", "records", "structure", "summaries", "sqlalchemy"},
     "engines": {"errors", "sqlalchemy"},
-    "migrations": {"dialects", "models", "sqlalchemy", "alembic"},
+    "migrations": {"dialects", "engines", "errors", "models", "names", "sqlalchemy", "alembic"},
+    "alembic": {"models", "names"},
     "doors": {"dialects", "engines", "errors", "models", "ops", "sqlalchemy"},
     "saver": {
-        *("addresses", "codec", "doors", "engines", "errors", "metadata", "models", "ops", "places"),
+        *("addresses", "codec", "doors", "engines", "errors", "metadata", "models", "names", "ops", "places"),
         *("plans", "queries", "records", "retention", "serde", "summaries", "sqlalchemy", *ABOVE),
     },
-    "cli": {"engines", "errors", "migrations", "sqlalchemy"},
+    "cli": {"errors", "migrations"},
     "": {"engines", "errors", "metadata", "models", "plans", "saver", "serde", "summaries"},
 }
 FENCED = {"alembic", "sqlalchemy", "ormsgpack", *ABOVE}

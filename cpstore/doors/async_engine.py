@@ -10,12 +10,12 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from cpstore import ops
 from cpstore.dialects import Dialect, Mode
 from cpstore.doors.base import migrations
 from cpstore.doors.turns import aturn
-from cpstore.engines import check_memory
-from cpstore.errors import AsyncOnlyError, NotMigratedError
+from cpstore.engines import check_memory, in_event_loop
+from cpstore.errors import AsyncOnlyError
+from cpstore.models import Models
 from cpstore.ops import Unit
 
 __all__ = ["AsyncEngineDoor"]
@@ -32,15 +32,17 @@ class AsyncEngineDoor:
     Args:
         engine: The engine; it is neither changed nor disposed, except by :meth:`aclose`.
         sql: The dialect of its database.
+        models: The models of its tables.
 
     Raises:
         MemoryDatabaseError: Its connections would each see another memory database.
     """
 
-    def __init__(self, engine: AsyncEngine, sql: Dialect) -> None:
+    def __init__(self, engine: AsyncEngine, sql: Dialect, models: Models) -> None:
         check_memory(engine.sync_engine)
         self._engine = engine
         self._sql = sql
+        self._models = models
         self._engines = {mode: engine.execution_options(**sql.execution_options(mode)) for mode in Mode}
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -77,11 +79,11 @@ class AsyncEngineDoor:
         """Bring the database to the newest revision."""
         self._loop = asyncio.get_running_loop()
         async with aturn(self._engine.sync_engine):
-            await migrations().aupgrade(self._engine)
+            await migrations().amigrate(self._engine, self._models)
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:
         loop = self._loop
-        if _in_event_loop() or loop is None or not loop.is_running():
+        if in_event_loop() or loop is None or not loop.is_running():
             raise AsyncOnlyError
         return loop
 
@@ -101,15 +103,8 @@ class AsyncEngineDoor:
             return await connection.run_sync(begin)
 
     async def _explain(self, error: DBAPIError) -> None:
-        if self._sql.may_lack_tables(error) and await self._run_sync(
-            ops.lacks_tables.mode, lambda connection: ops.lacks_tables(connection, self._sql)
-        ):
-            raise NotMigratedError from error
-
-
-def _in_event_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
+        if self._sql.may_lack_tables(error):
+            explain = migrations().explain
+            reason = await self._run_sync(Mode.READ, lambda connection: explain(connection, self._models))
+            if reason is not None:
+                raise reason from error
