@@ -14,6 +14,7 @@ from cpstore import ConfigurationError, ForeignTablesError, NotMigratedError, SQ
 from cpstore.cli import main
 from tests.conftest import dispose
 from tests.tour import put, tour
+from tests.ways import WAYS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -124,9 +125,8 @@ async def test_tenants_are_schemas_of_the_applications_engine(way: Way, app: Eng
     assert found.checkpoint["channel_values"]["word"] == "one's"
 
 
+@pytest.mark.parametrize("way", [way for way in WAYS if way.dialect == "postgresql"], indirect=True)
 async def test_nothing_depends_on_the_search_path(way: Way, empty_database_url: str) -> None:
-    if way.dialect != "postgresql":
-        return  # SQLite has none
     engine = way.engine(empty_database_url)
 
     def lost(connection: Any, _record: Any) -> None:

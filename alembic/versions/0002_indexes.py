@@ -39,9 +39,14 @@ def downgrade() -> None:
 
 def _there() -> set[str | None]:
     """Looked up rather than said by IF NOT EXISTS, which locks writers out before it looks."""
-    context = op.get_context()
-    if context.as_sql or context.dialect.name != "postgresql":
+    context, names = op.get_context(), op.get_context().opts["names"]
+    if context.as_sql:
         return set()
-    names = context.opts["names"]
-    found = sa.inspect(op.get_bind()).get_indexes(names.of("checkpoints"), schema=names.schema)
-    return {index["name"] for index in found}
+    if context.dialect.name == "postgresql":
+        found = sa.inspect(op.get_bind()).get_indexes(names.of("checkpoints"), schema=names.schema)
+        return {index["name"] for index in found}
+    # SQLAlchemy does not see SQLite's indexes on expressions.
+    quote = context.dialect.identifier_preparer.quote
+    schema = "" if names.schema is None else f"{quote(names.schema)}."
+    listed = op.get_bind().exec_driver_sql(f"PRAGMA {schema}index_list({quote(names.of('checkpoints'))})")
+    return {row[1] for row in listed}
