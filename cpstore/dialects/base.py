@@ -7,6 +7,8 @@ only where it differs. Statements are built here and run in `cpstore.ops`.
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from sqlalchemy import Connection
@@ -46,6 +48,16 @@ class Dialect(Writing, Reading, Structuring, Browsing):
         Overridden where a database has isolation levels to choose from.
         """
         return {}
+
+    @contextmanager
+    def transaction(self, connection: Connection, mode: Mode) -> Iterator[None]:
+        """Hold a transaction as `mode` needs it, and leave the connection as the application has it.
+
+        Overridden where a level must be set before, or where the driver may not end what was begun.
+        """
+        with connection.begin():
+            self.begin(connection, mode)
+            yield
 
     def begin(self, connection: Connection, mode: Mode) -> None:
         """Do what must come first in the transaction.
