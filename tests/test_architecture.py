@@ -43,6 +43,7 @@ ROOMS: dict[str, set[str]] = {
         *("addresses", "codec", "doors", "engines", "errors", "metadata", "models", "ops", "places"),
         *("plans", "queries", "records", "retention", "serde", "summaries", "sqlalchemy", *ABOVE),
     },
+    "server": {"errors", "saver"},
     "cli": {"engines", "errors", "migrations", "sqlalchemy"},
     "": {"engines", "errors", "metadata", "models", "plans", "saver", "serde", "summaries"},
 }
