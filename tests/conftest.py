@@ -10,8 +10,8 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
-from sqlalchemy import URL, AsyncAdaptedQueuePool, Engine, QueuePool, create_engine
-from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy import URL, Engine, QueuePool, create_engine
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from cpstore import SQLAlchemySaver
 from tests import postgres
@@ -142,10 +142,7 @@ async def make_engine(way: Way, database_url: str) -> AsyncIterator[Make]:
     made: list[Engine | AsyncEngine] = []
 
     def make(**options: Any) -> Engine | AsyncEngine:
-        create: Any = create_async_engine if way.async_engine else create_engine
-        if "pool_size" in options:  # not every SQLAlchemy gives aiosqlite a pool by itself
-            options.setdefault("poolclass", AsyncAdaptedQueuePool if way.async_engine else QueuePool)
-        made.append(create(options.pop("url", database_url), **options))
+        made.append(way.engine(options.pop("url", database_url), **options))
         return made[-1]
 
     yield make
