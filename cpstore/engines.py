@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import URL, AsyncAdaptedQueuePool, Engine, QueuePool, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
-from sqlalchemy.pool import StaticPool
+from sqlalchemy.pool import AssertionPool, SingletonThreadPool, StaticPool
 
 from cpstore.errors import (
     ConfigurationError,
@@ -23,7 +23,7 @@ from cpstore.errors import (
     UnsupportedDatabaseError,
 )
 
-__all__ = ["Engines", "check_memory", "from_url", "in_event_loop", "is_memory", "normalise"]
+__all__ = ["Engines", "capacity", "check_memory", "from_url", "in_event_loop", "is_memory", "normalise"]
 
 _SYNC = {"sqlite+pysqlite", "postgresql+psycopg"}
 _ASYNC = {"sqlite+aiosqlite", "postgresql+psycopg", "postgresql+asyncpg"}
@@ -131,12 +131,27 @@ def check_memory(engine: Engine) -> None:
     Raises:
         MemoryDatabaseError: It is one.
     """
-    if is_memory(engine.url) and not isinstance(engine.pool, StaticPool) and not _has_one(engine.pool):
+    if is_memory(engine.url) and not _has_creator(engine.pool) and not _is_shared(engine.pool):
         raise MemoryDatabaseError
 
 
-def _has_one(pool: Any) -> bool:
-    return isinstance(pool, QueuePool) and pool.size() == 1 and pool._max_overflow == 0
+def _has_creator(pool: Any) -> bool:
+    """Tell whether connections come from the application's own `creator`, whatever the URL says."""
+    return getattr(pool._creator, "__module__", None) != "sqlalchemy.engine.create"
+
+
+def _is_shared(pool: Any) -> bool:
+    return isinstance(pool, StaticPool) or (isinstance(pool, QueuePool) and capacity(pool) == 1)
+
+
+def capacity(pool: Any) -> int | None:
+    """Give the number of connections that a pool lends at the same time; None if it has no bound."""
+    if isinstance(pool, QueuePool):
+        bound = pool.size() + pool._max_overflow
+        return bound if pool.size() and pool._max_overflow >= 0 else None
+    if isinstance(pool, SingletonThreadPool):
+        return pool.size
+    return 1 if isinstance(pool, (StaticPool, AssertionPool)) else None
 
 
 def _pool_options(url: URL, pool: type[QueuePool]) -> dict[str, Any]:

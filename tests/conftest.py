@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 import time
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
 from sqlalchemy import URL, Engine, QueuePool, create_engine
@@ -20,6 +20,8 @@ from tests.ways import WAYS, Dialect, Door, Way
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
+
+    from tests.applications import Make
 
 # The conformance kit asserts in modules of its own: its failures shall show values too.
 pytest.register_assert_rewrite("langgraph.checkpoint.conformance.spec")
@@ -131,6 +133,20 @@ async def engine(way: Way, database_url: str) -> AsyncIterator[Engine | AsyncEng
         yield engine
         assert await connections_in_use(engine) == 0, "a connection did not come back to the pool"
     finally:
+        await dispose(engine)
+
+
+@pytest.fixture
+async def make_engine(way: Way, database_url: str) -> AsyncIterator[Make]:
+    """Makes engines on `database_url` with options of the application's own."""
+    made: list[Engine | AsyncEngine] = []
+
+    def make(**options: Any) -> Engine | AsyncEngine:
+        made.append(way.engine(options.pop("url", database_url), **options))
+        return made[-1]
+
+    yield make
+    for engine in made:
         await dispose(engine)
 
 

@@ -45,6 +45,7 @@ ROOMS: dict[str, set[str]] = {
         *("addresses", "codec", "doors", "engines", "errors", "metadata", "models", "names", "ops", "places"),
         *("plans", "queries", "records", "retention", "serde", "summaries", "sqlalchemy", *ABOVE),
     },
+    "server": {"errors", "saver"},
     "cli": {"errors", "migrations"},
     "": {"engines", "errors", "metadata", "models", "plans", "saver", "serde", "summaries"},
 }

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
-import threading
 import uuid
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +10,7 @@ import pytest
 from langgraph.checkpoint.base import WRITES_IDX_MAP, Checkpoint, empty_checkpoint
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
-from sqlalchemy import Engine, create_engine, event, text
+from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
@@ -458,108 +456,6 @@ async def test_an_async_engine_without_its_loop_is_refused(way: Way, database_ur
     await asyncio.to_thread(asyncio.run, use())
     with pytest.raises(AsyncOnlyError):
         await asyncio.to_thread(saver.get_tuple, THREAD)
-
-
-async def test_one_saver_from_many_threads_and_tasks(way: Way, engine: Engine | AsyncEngine) -> None:
-    saver = SQLAlchemySaver(engine)
-    places = [await saver.aput(THREAD, checkpoint(), {}, {})]
-
-    def in_thread(number: int) -> None:
-        saver.put_writes(places[0], [("a", number)], f"thread {number}")
-
-    async def in_task(number: int) -> None:
-        await saver.aput_writes(places[0], [("a", number)], f"task {number}")
-
-    threads = [asyncio.to_thread(in_thread, number) for number in range(10)]
-    await asyncio.gather(*threads, *(in_task(number) for number in range(10)))
-    found = await saver.aget_tuple(places[0])
-    assert found is not None
-    assert len(found.pending_writes or []) == 20
-
-
-# aiosqlite that is cancelled while it connects leaves the new connection to the garbage collector.
-@pytest.mark.filterwarnings("ignore:Exception ignored in. <sqlite3.Connection")
-async def test_a_cancelled_call_leaves_no_connection_and_no_half(
-    way: Way, engine: Engine | AsyncEngine
-) -> None:
-    saver = SQLAlchemySaver(engine)
-    made = checkpoint("1", words=["a"])
-    for delay in range(12):
-        call = asyncio.create_task(saver.aput(THREAD, made, {}, made["channel_versions"]))
-        await asyncio.sleep(delay / 2000)
-        call.cancel()
-        await asyncio.gather(call, return_exceptions=True)
-    checkpoints, blobs = await rows(engine, "checkpoints", "checkpoint_blobs")
-    assert checkpoints == blobs
-    gc.collect()
-
-
-async def test_the_applications_engine_is_neither_changed_nor_disposed(
-    way: Way, engine: Engine | AsyncEngine
-) -> None:
-    sync = engine.sync_engine if isinstance(engine, AsyncEngine) else engine
-    pool, options, listeners = sync.pool, sync.get_execution_options(), _listeners(sync)
-    async with SQLAlchemySaver(engine) as saver:
-        await saver.asetup()
-        stored = await saver.aput(THREAD, checkpoint("1", words=["a"]), {}, {"words": "1"})
-        await saver.aget_tuple(stored)
-        await saver.adelete_thread("thread")
-    assert sync.pool is pool
-    assert sync.get_execution_options() == options
-    assert _listeners(sync) == listeners
-
-
-def _listeners(engine: Engine) -> list[int]:
-    events = ("begin", "commit", "before_cursor_execute", "engine_connect")
-    pools = ("connect", "checkout", "checkin", "reset")
-    return [len(getattr(engine.dispatch, name)) for name in events] + [
-        len(getattr(engine.pool.dispatch, name)) for name in pools
-    ]
-
-
-@pytest.mark.parametrize("level", ["AUTOCOMMIT", "SERIALIZABLE"])
-async def test_any_isolation_level_of_the_application(dialect_url: str, level: Any) -> None:
-    engine = create_engine(dialect_url, isolation_level=level)
-    saver = SQLAlchemySaver(engine)
-    with engine.begin() as connection:
-        before = connection.get_isolation_level()
-    made = checkpoint("1", words=["a"])
-    stored = saver.put(THREAD, made, {}, made["channel_versions"])
-    saver.put_writes(stored, [("a", 1)], "task")
-    assert saver.get_tuple(stored) is not None
-    with engine.begin() as connection:
-        assert connection.get_isolation_level() == before
-    engine.dispose()
-
-
-def test_an_application_that_begins_itself(tmp_path: Any) -> None:
-    """SQLAlchemy's recipe for SQLite: the driver never begins, a listener does."""
-    url = f"sqlite:///{tmp_path}/recipe.db"
-    with SQLAlchemySaver.from_url(url) as own:
-        own.setup()
-    engine = create_engine(url)
-    event.listen(engine, "connect", lambda connection, _: setattr(connection, "isolation_level", None))
-    event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN"))
-    saver = SQLAlchemySaver(engine)
-    raised: list[BaseException] = []
-
-    def work(number: int) -> None:
-        try:
-            for _ in range(20):
-                stored = saver.put({"configurable": {"thread_id": str(number)}}, checkpoint(), {}, {})
-                saver.put_writes(stored, [("a", 1)], "task")
-                saver.get_tuple(stored)
-        except Exception as error:
-            raised.append(error)
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert raised == []
-    assert len(list(saver.list(None))) == 80
-    engine.dispose()
 
 
 # Clones

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from sqlalchemy import URL, Engine, create_engine, make_url
+from sqlalchemy import URL, AsyncAdaptedQueuePool, Engine, QueuePool, create_engine, make_url
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from cpstore import SQLAlchemySaver
@@ -53,10 +53,13 @@ class Way:
         """The same database, through this way's driver."""
         return make_url(database).set(drivername=self.url_driver)
 
-    def engine(self, url: str | URL) -> Engine | AsyncEngine:
-        """The engine of an application that knows nothing of cpstore."""
-        create = create_async_engine if self.async_engine else create_engine
-        return create(self.url(url))
+    def engine(self, url: str | URL, **options: Any) -> Engine | AsyncEngine:
+        """The engine of an application that knows nothing of cpstore, with options of its own."""
+        create: Any = create_async_engine if self.async_engine else create_engine
+        # The default for most; but SQLAlchemy before 2.0.38 gives aiosqlite no pool by itself.
+        pool = AsyncAdaptedQueuePool if self.async_engine else QueuePool
+        made: Engine | AsyncEngine = create(self.url(url), **{"poolclass": pool, **options})
+        return made
 
     def saver(self, engine: Engine | AsyncEngine) -> SQLAlchemySaver:
         """A saver whose async methods lead through this way."""

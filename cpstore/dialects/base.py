@@ -7,7 +7,9 @@ only where it differs. Statements are built here and run in `cpstore.ops`.
 from __future__ import annotations
 
 import enum
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import ClassVar
 
 from sqlalchemy import Connection, Index, inspect
 from sqlalchemy.exc import DBAPIError
@@ -44,12 +46,15 @@ class Dialect(Writing, Reading, Structuring, Browsing):
     builds_indexes_online: ClassVar[bool] = False
     """Whether an index can be built while writers go on."""
 
-    def execution_options(self, mode: Mode) -> dict[str, Any]:
-        """Give the options that a connection must have for `mode`.
+    @contextmanager
+    def transaction(self, connection: Connection, mode: Mode) -> Iterator[None]:
+        """Hold a transaction as `mode` needs it, and leave the connection as the application has it.
 
-        Overridden where a database has isolation levels to choose from.
+        Overridden where a level must be set before, or where the driver may not end what was begun.
         """
-        return {}
+        with connection.begin():
+            self.begin(connection, mode)
+            yield
 
     def begin(self, connection: Connection, mode: Mode) -> None:
         """Do what must come first in the transaction.

@@ -27,16 +27,18 @@ class Browsing(Keys):
     def _ancestors(self, size: int) -> Select[Any]:
         row = self.tables.checkpoints.c
         here = (row.thread_id == bound("thread_id")) & (row.checkpoint_ns == bound("checkpoint_ns"))
-        start = select(row.checkpoint_id, row.parent_checkpoint_id, number(1).label("depth"))
+        # Short names: an engine's `label_length` would cut longer ones, in one half of the statement only.
+        step = (row.checkpoint_id.label("id"), row.parent_checkpoint_id.label("parent"))
+        start = select(*step, number(1).label("depth"))
         chain = start.where(here, row.checkpoint_id == bound("checkpoint_id")).cte("chain", recursive=True)
         chain = chain.union_all(
-            select(row.checkpoint_id, row.parent_checkpoint_id, chain.c.depth + number(1)).where(
-                here, row.checkpoint_id == chain.c.parent_checkpoint_id, chain.c.depth < number(size)
+            select(*step, (chain.c.depth + number(1)).label("depth")).where(
+                here, row.checkpoint_id == chain.c.parent, chain.c.depth < number(size)
             )
         )
         return (
             select(*checkpoint_columns(self.tables.checkpoints))
-            .join(chain, chain.c.checkpoint_id == row.checkpoint_id)
+            .join(chain, chain.c.id == row.checkpoint_id)
             .where(here)
             .order_by(chain.c.depth)
         )

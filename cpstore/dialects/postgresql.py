@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache, cached_property
 from typing import Any
 
@@ -73,12 +74,14 @@ class PostgreSQL(Dialect):
         """Give the insert of SQLAlchemy's dialect."""
         return insert(table)
 
-    def execution_options(self, mode: Mode) -> dict[str, Any]:
+    @contextmanager
+    def transaction(self, connection: Connection, mode: Mode) -> Iterator[None]:
         """Choose the isolation level, whatever the application's engine has as its own.
 
         None of them costs a round trip: drivers send the level with `BEGIN`, or send no `BEGIN`.
         """
-        return {"isolation_level": _LEVELS[mode]}
+        with _level(connection, _LEVELS[mode]), super().transaction(connection, mode):
+            yield
 
     def try_migration_turn(self, connection: Connection, seconds: int) -> bool:
         """Try an advisory lock of the transaction, which works behind a transaction pooler too."""
@@ -231,6 +234,37 @@ def _is_whole(name: str) -> Select[Any]:
     """Whether an index can be used; nothing if there is none."""
     indexes = table("pg_index", column("indisvalid"), column("indexrelid"))
     return select(indexes.c.indisvalid).where(indexes.c.indexrelid == func.to_regclass(name))
+
+
+@contextmanager
+def _level(connection: Connection, level: str) -> Iterator[None]:
+    """Set the isolation level on the driver, and afterwards what the application had there.
+
+    SQLAlchemy's own option would go back to the level of the engine. It does not know of one, or of an
+    autocommit, that the application chose in `connect_args`, in its `creator`, or when it was connected.
+    """
+    adapted: Any = connection.connection.dbapi_connection
+    driver: Any = connection.connection.driver_connection
+    # SQLAlchemy's adapter of asyncpg has the level itself, that of psycopg leaves it to the driver.
+    before = (adapted if hasattr(adapted, "isolation_level") else driver).isolation_level
+    autocommit = adapted.autocommit
+    try:
+        connection.dialect.set_isolation_level(adapted, level)  # type: ignore[arg-type]
+        yield
+    finally:
+        if not connection.invalidated:
+            _restore(connection, adapted, before, autocommit)
+
+
+def _restore(connection: Connection, adapted: Any, level: Any, autocommit: bool) -> None:
+    try:
+        adapted.set_isolation_level(level)
+        adapted.autocommit = autocommit
+    except BaseException as error:
+        # It is dead, or its task was cancelled again. Nobody shall get it as it is.
+        connection.invalidate()
+        if not isinstance(error, Exception):
+            raise
 
 
 def _chained(statements: list[Any]) -> Any:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, Table, delete, false, func, literal_column, select
@@ -27,15 +28,37 @@ class SQLite(Dialect):
         """Give the insert of SQLAlchemy's dialect."""
         return insert(table)
 
-    def begin(self, connection: Connection, mode: Mode) -> None:
+    @contextmanager
+    def transaction(self, connection: Connection, mode: Mode) -> Iterator[None]:
         """Open the transaction by hand: Python's driver would open it late, and never for reads.
+
+        What was opened by hand and is still open when SQLAlchemy has ended it is ended by hand: a driver with
+        `autocommit=True` does nothing, and an engine with `skip_autocommit_rollback` does not ask it.
+        """
+        if mode is Mode.ALONE:
+            with connection.begin(), _interrupted(connection):
+                yield
+            return
+        opened = False
+        try:
+            with connection.begin():
+                opened = not _in_transaction(connection)
+                self.begin(connection, mode)
+                yield
+            if opened and _in_transaction(connection):
+                connection.exec_driver_sql("COMMIT")
+        except BaseException:
+            if opened and _in_transaction(connection):
+                connection.exec_driver_sql("ROLLBACK")
+            raise
+
+    def begin(self, connection: Connection, mode: Mode) -> None:
+        """Take the lock that the transaction needs.
 
         A writer begins IMMEDIATE. One that read first and asks for the write lock later fails at once when
         another wrote in between, whatever its busy timeout is; one that waits at the start does not. Where
         the application's engine has already begun, a delete that matches nothing takes the lock.
         """
-        if mode is Mode.ALONE:
-            return
         if not _in_transaction(connection):
             connection.exec_driver_sql("BEGIN" if mode is Mode.READ else "BEGIN IMMEDIATE")
         elif mode is not Mode.READ:
@@ -61,6 +84,19 @@ class SQLite(Dialect):
         return getattr(error.orig, "sqlite_errorcode", _SQLITE_ERROR) == _SQLITE_ERROR
 
 
+@contextmanager
+def _interrupted(connection: Connection) -> Iterator[None]:
+    """Leave the transaction that the application's engine or driver always begins."""
+    begun = _in_transaction(connection)
+    if begun:
+        connection.exec_driver_sql("COMMIT")
+    yield
+    if begun:
+        connection.exec_driver_sql("BEGIN")
+
+
 def _in_transaction(connection: Connection) -> bool:
+    if connection.invalidated:
+        return False
     driver: Any = connection.connection.driver_connection
     return bool(driver.in_transaction)

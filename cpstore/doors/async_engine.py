@@ -43,7 +43,6 @@ class AsyncEngineDoor:
         self._engine = engine
         self._sql = sql
         self._models = models
-        self._engines = {mode: engine.execution_options(**sql.execution_options(mode)) for mode in Mode}
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def run(self, unit: Unit[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -95,12 +94,12 @@ class AsyncEngineDoor:
         await self._engine.dispose()
 
     async def _run_sync(self, mode: Mode, work: Callable[[Connection], T]) -> T:
-        def begin(connection: Connection) -> T:
-            self._sql.begin(connection, mode)
-            return work(connection)
+        def transact(connection: Connection) -> T:
+            with self._sql.transaction(connection, mode):
+                return work(connection)
 
-        async with aturn(self._engine.sync_engine), self._engines[mode].begin() as connection:
-            return await connection.run_sync(begin)
+        async with aturn(self._engine.sync_engine), self._engine.connect() as connection:
+            return await connection.run_sync(transact)
 
     async def _explain(self, error: DBAPIError) -> None:
         if self._sql.may_lack_tables(error):

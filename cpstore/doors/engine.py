@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import ParamSpec, TypeVar
 
@@ -12,8 +12,9 @@ from sqlalchemy.exc import DBAPIError
 
 from cpstore.dialects import Dialect, Mode
 from cpstore.doors.base import migrations
+from cpstore.doors.threads import Threads
 from cpstore.doors.turns import turn
-from cpstore.engines import check_memory
+from cpstore.engines import capacity, check_memory
 from cpstore.models import Models
 from cpstore.ops import Unit
 
@@ -40,7 +41,7 @@ class EngineDoor:
         self._engine = engine
         self._sql = sql
         self._models = models
-        self._engines = {mode: engine.execution_options(**sql.execution_options(mode)) for mode in Mode}
+        self._threads = Threads(capacity(engine.pool))
 
     def run(self, unit: Unit[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a unit of work in a transaction of its own."""
@@ -53,7 +54,7 @@ class EngineDoor:
 
     async def arun(self, unit: Unit[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Async version of :meth:`run`. A call that is cancelled ends when its unit has ended."""
-        return await _in_thread(lambda: self.run(unit, *args, **kwargs))
+        return await self._threads.run(lambda: self.run(unit, *args, **kwargs))
 
     def migrate(self) -> None:
         """Bring the database to the newest revision."""
@@ -62,7 +63,7 @@ class EngineDoor:
 
     async def amigrate(self) -> None:
         """Async version of :meth:`migrate`."""
-        await _in_thread(self.migrate)
+        await self._threads.run(self.migrate)
 
     def close(self) -> None:
         """Dispose the engine."""
@@ -74,8 +75,11 @@ class EngineDoor:
 
     @contextmanager
     def _begin(self, mode: Mode) -> Iterator[Connection]:
-        with turn(self._engine), self._engines[mode].begin() as connection:
-            self._sql.begin(connection, mode)
+        with (
+            turn(self._engine),
+            self._engine.connect() as connection,
+            self._sql.transaction(connection, mode),
+        ):
             yield connection
 
     def _explain(self, error: DBAPIError) -> None:
@@ -84,18 +88,3 @@ class EngineDoor:
                 reason = migrations().explain(connection, self._models)
             if reason is not None:
                 raise reason from error
-
-
-async def _in_thread(work: Callable[[], T]) -> T:
-    """Run `work` in a thread. A caller that is cancelled waits for its end: a thread cannot be stopped."""
-    task = asyncio.ensure_future(asyncio.to_thread(work))
-    cancelled = False
-    while not task.done():
-        try:
-            await asyncio.wait([task])
-        except asyncio.CancelledError:
-            cancelled = True
-    if cancelled and not task.cancelled():
-        task.exception()  # seen, and given up with the call
-        raise asyncio.CancelledError
-    return task.result()

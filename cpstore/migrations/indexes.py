@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sqlalchemy import Connection, MetaData
-from sqlalchemy.pool import QueuePool
+from sqlalchemy.pool import Pool
 
+from cpstore.dialects import Mode
+from cpstore.engines import capacity
 from cpstore.migrations.scripts import revisions_after
 from cpstore.migrations.status import State, placed, status_of
 from cpstore.migrations.steps import speak
@@ -19,9 +21,9 @@ from cpstore.names import Names
 __all__ = ["build", "gives_two", "wanted"]
 
 
-def gives_two(pool: object) -> bool:
+def gives_two(pool: Pool) -> bool:
     """Tell whether a pool can give two connections: one holds the turn while the other one builds."""
-    return not isinstance(pool, QueuePool) or pool._max_overflow < 0 or pool.size() + pool._max_overflow > 1
+    return capacity(pool) != 1
 
 
 def wanted(connection: Connection, names: Names) -> bool:
@@ -33,12 +35,16 @@ def wanted(connection: Connection, names: Names) -> bool:
 
 
 def build(connection: Connection, names: Names) -> None:
-    """Build what the scripts to come would build, one after the other, on a connection in autocommit."""
+    """Build what the scripts to come would build, one after the other, each without a transaction."""
     names = placed(connection, names)
+    sql = speak(connection.dialect.name, names)
     table = models_of(names).tables.checkpoints.to_metadata(MetaData())
     indexes = {str(index.name): index for index in table.indexes}
-    for name in _names_of(status_of(connection, names).revision):
-        speak(connection.dialect.name, names).build_index(connection, indexes[names.of(name)])
+    missing = list(_names_of(status_of(connection, names).revision))
+    connection.rollback()
+    with sql.transaction(connection, Mode.ALONE):
+        for name in missing:
+            sql.build_index(connection, indexes[names.of(name)])
 
 
 def _names_of(revision: str | None) -> Iterator[str]:

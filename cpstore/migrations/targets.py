@@ -105,11 +105,9 @@ def turn(engine: Engine, names: Names) -> Iterator[Connection]:
         MigrationTurnError: Another process migrates and did not end in time.
     """
     sql = speak(engine.dialect.name, names)
-    writer = engine.execution_options(**sql.execution_options(Mode.WRITE))
     deadline = time.monotonic() + TURN_SECONDS
     while time.monotonic() < deadline:
-        with writer.begin() as connection:
-            sql.begin(connection, Mode.WRITE)
+        with engine.connect() as connection, sql.transaction(connection, Mode.WRITE):
             if sql.try_migration_turn(connection, TURN_SECONDS):
                 yield connection
                 return

@@ -176,8 +176,7 @@ def _build_indexes(engine: Engine, names: Names) -> None:
     with engine.connect() as connection:
         wanted = indexes.gives_two(engine.pool) and indexes.wanted(connection, names)
     if wanted:
-        builder = engine.execution_options(isolation_level="AUTOCOMMIT")
-        with turn(engine, names) as holder, builder.connect() as connection:
+        with turn(engine, names) as holder, engine.connect() as connection:
             with holder.begin_nested():
                 pass  # the last result's portal goes, and with it a snapshot that the build would wait for
             indexes.build(connection, names)

@@ -1,0 +1,59 @@
+"""Threads that run units of work on a sync engine for async callers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+from weakref import WeakKeyDictionary
+
+__all__ = ["Threads"]
+
+T = TypeVar("T")
+
+_UNBOUND = 32
+
+
+class Threads:
+    """Worker threads of one engine: as many as its pool lends connections, begun when they are needed.
+
+    asyncio's own are only four more than the machine has processors, and the application may keep them all
+    busy. Each event loop has its own here: a process that was forked waits for no thread of its parent.
+
+    Args:
+        connections: What the pool lends at most; None: it has no bound.
+    """
+
+    def __init__(self, connections: int | None) -> None:
+        self._count = connections or _UNBOUND
+        self._executors: WeakKeyDictionary[asyncio.AbstractEventLoop, ThreadPoolExecutor] = (
+            WeakKeyDictionary()
+        )
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Run `work` in a thread.
+
+        A caller that is cancelled waits for the end of work that has begun: a thread cannot be stopped.
+        """
+        running = self._executor().submit(contextvars.copy_context().run, work)
+        result = asyncio.wrap_future(running)
+        cancelled = False
+        while not result.done():
+            try:
+                await asyncio.wait([result])
+            except asyncio.CancelledError:
+                if running.cancel():
+                    raise
+                cancelled = True
+        if cancelled and not result.cancelled():
+            result.exception()  # seen, and given up with the call
+            raise asyncio.CancelledError
+        return result.result()
+
+    def _executor(self) -> ThreadPoolExecutor:
+        loop = asyncio.get_running_loop()
+        if loop not in self._executors:
+            self._executors[loop] = ThreadPoolExecutor(self._count, "cpstore")
+        return self._executors[loop]
