@@ -8,6 +8,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from sqlalchemy import URL, AsyncAdaptedQueuePool, Engine, QueuePool, create_engine, event, make_url
@@ -19,10 +20,11 @@ from cpstore.errors import (
     ConfigurationError,
     MemoryDatabaseError,
     MissingDriverError,
+    UnknownSourceError,
     UnsupportedDatabaseError,
 )
 
-__all__ = ["Engines", "check_memory", "from_url", "is_memory", "normalise"]
+__all__ = ["Engines", "check_memory", "from_url", "has_sync", "is_memory", "normalise", "read_only"]
 
 _SYNC = {"sqlite+pysqlite", "postgresql+psycopg"}
 _ASYNC = {"sqlite+aiosqlite", "postgresql+psycopg", "postgresql+asyncpg"}
@@ -76,6 +78,39 @@ def from_url(url: str | URL, **options: Any) -> Engines:
         None if sync is None else _make_sync(sync, options),
         _make_async(url, options) if url.drivername in _ASYNC else None,
     )
+
+
+def has_sync(url: str | URL) -> bool:
+    """Tell whether a URL's own driver has a sync engine.
+
+    Raises:
+        ConfigurationError: As :func:`normalise`.
+    """
+    return normalise(url).drivername in _SYNC
+
+
+def read_only(url: str | URL) -> Engines:
+    """Make engines as :func:`from_url` does, which can only read.
+
+    Raises:
+        UnknownSourceError: It is an SQLite file that does not exist, which would be made.
+        ConfigurationError: As :func:`from_url`.
+        MissingDriverError: As :func:`from_url`.
+    """
+    url = normalise(url)
+    if url.get_backend_name() == "sqlite":
+        return from_url(url if is_memory(url) else _unwritable(url))
+    return from_url(url, execution_options={"postgresql_readonly": True})
+
+
+def _unwritable(url: URL) -> URL:
+    name = url.database or ""
+    if not name.startswith("file:"):
+        file = Path(name)
+        if not file.is_file():
+            raise UnknownSourceError(f"There is no file {name}")
+        url = url.set(database=file.resolve().as_uri())
+    return url.update_query_dict({"mode": "ro", "uri": "true"})
 
 
 def _sync_twin(url: URL, options: dict[str, Any]) -> URL | None:

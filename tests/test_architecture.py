@@ -32,18 +32,24 @@ ROOMS: dict[str, set[str]] = {
     "serde": {"errors", "ormsgpack", *ABOVE},
     "places": {"errors", "records", "serde", *ABOVE},
     "codec": {"addresses", "errors", "metadata", "places", "records", *ABOVE},
+    "documents": {"addresses", "codec", "errors", "metadata", "places", "records", "serde", *ABOVE},
     "queries": {"addresses", "metadata", "records", *ABOVE},
     "models": {"sqlalchemy"},
     "dialects": {"errors", "models", "records", "sqlalchemy"},
     "ops": {"dialects", "errors", "filters", "plans", "records", "structure", "summaries", "sqlalchemy"},
     "engines": {"errors", "sqlalchemy"},
     "migrations": {"dialects", "models", "sqlalchemy", "alembic"},
+    "foreign": {"models", "sqlalchemy"},
     "doors": {"dialects", "engines", "errors", "models", "ops", "sqlalchemy"},
     "saver": {
         *("addresses", "codec", "doors", "engines", "errors", "metadata", "models", "ops", "places"),
         *("plans", "queries", "records", "retention", "serde", "summaries", "sqlalchemy", *ABOVE),
     },
-    "cli": {"engines", "errors", "migrations", "sqlalchemy"},
+    "transfer": {
+        *("addresses", "documents", "doors", "engines", "errors", "foreign", "models", "ops", "places"),
+        *("records", "saver", "sqlalchemy", *ABOVE),
+    },
+    "cli": {"engines", "errors", "migrations", "saver", "transfer", "sqlalchemy"},
     "": {"engines", "errors", "metadata", "models", "plans", "saver", "serde", "summaries"},
 }
 FENCED = {"alembic", "sqlalchemy", "ormsgpack", *ABOVE}

@@ -11,11 +11,12 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from cpstore import ops
-from cpstore.dialects import Dialect, Mode
+from cpstore.dialects import Dialect, Mode, dialect_for
 from cpstore.doors.base import migrations
 from cpstore.doors.turns import aturn
 from cpstore.engines import check_memory
 from cpstore.errors import AsyncOnlyError, NotMigratedError
+from cpstore.models import Tables
 from cpstore.ops import Unit
 
 __all__ = ["AsyncEngineDoor"]
@@ -63,6 +64,10 @@ class AsyncEngineDoor:
         except DBAPIError as error:
             await self._explain(error)
             raise
+
+    def on(self, tables: Tables) -> AsyncEngineDoor:
+        """Give a door to other tables of the same database."""
+        return AsyncEngineDoor(self._engine, dialect_for(self._engine.dialect.name, tables))
 
     def migrate(self) -> None:
         """Bring the database to the newest revision, from a thread that has no event loop.

@@ -6,6 +6,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import ParamSpec, Protocol, TypeVar
 
+from cpstore.models import Tables
 from cpstore.ops import Unit
 
 __all__ = ["Door", "migrations"]
@@ -22,6 +23,9 @@ class Door(Protocol):
 
     async def arun(self, unit: Unit[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Async version of :meth:`run`."""
+
+    def on(self, tables: Tables) -> Door:
+        """Give a door to other tables of the same database."""
 
     def migrate(self) -> None:
         """Bring the database to the newest revision."""

@@ -11,11 +11,12 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from cpstore import ops
-from cpstore.dialects import Dialect, Mode
+from cpstore.dialects import Dialect, Mode, dialect_for
 from cpstore.doors.base import migrations
 from cpstore.doors.turns import turn
 from cpstore.engines import check_memory
 from cpstore.errors import NotMigratedError
+from cpstore.models import Tables
 from cpstore.ops import Unit
 
 __all__ = ["EngineDoor"]
@@ -53,6 +54,10 @@ class EngineDoor:
     async def arun(self, unit: Unit[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Async version of :meth:`run`. A call that is cancelled ends when its unit has ended."""
         return await _in_thread(lambda: self.run(unit, *args, **kwargs))
+
+    def on(self, tables: Tables) -> EngineDoor:
+        """Give a door to other tables of the same database."""
+        return EngineDoor(self._engine, dialect_for(self._engine.dialect.name, tables))
 
     def migrate(self) -> None:
         """Bring the database to the newest revision."""
