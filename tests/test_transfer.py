@@ -345,6 +345,30 @@ def test_a_source_that_goes_on_meanwhile(pair: Pair) -> None:
     assert listed(pair.target) == listed(pair.source)
 
 
+def test_a_source_that_replaces_checkpoints_meanwhile(pair: Pair) -> None:
+    """Under its old id a checkpoint points at new blobs: it arrives with them, or as it was."""
+    ids = [str(uuid6()) for _ in range(4)]
+    for one in ids:
+        put(pair.source, place("busy"), {"words": ["first"]}, one)
+    steps = iter(range(10))
+
+    def replace(_: Progress) -> None:
+        if (step := next(steps, None)) is not None:
+            for one in ids:
+                put(pair.source, place("busy"), {"words": [step]}, one)
+            assert_has_values(pair.target)
+
+    transfer(*pair, on_progress=replace)
+    assert_has_values(pair.target)
+    transfer(*pair)
+    assert listed(pair.target) == listed(pair.source)
+
+
+def assert_has_values(saver: SQLAlchemySaver) -> None:
+    for found in listed(saver):
+        assert found.checkpoint["channel_values"].keys() == {"words"}
+
+
 def assert_has_needed(pair: Pair) -> None:
     """Values of what arrived are those of the source, and so are its ancestors' writes."""
     there = {found.checkpoint["id"]: found for found in listed(pair.source)}

@@ -18,7 +18,7 @@ from langgraph.checkpoint.base.id import uuid6
 from langgraph.checkpoint.serde.base import CipherProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from langgraph.checkpoint.serde.types import INTERRUPT, TASKS
+from langgraph.checkpoint.serde.types import INTERRUPT, TASKS, _DeltaSnapshot
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.types import Command, Send
@@ -200,6 +200,11 @@ def test_delta_channels(
     compiled.invoke({"pages": 7}, config)
     expected = [(found.config, found.values) for found in compiled.get_state_history(config)]
     transfer(source, target)
+    for found, before in zip(tuples(target), tuples(official), strict=True):
+        values, values_before = (one.checkpoint["channel_values"] for one in (found, before))
+        for channel in values.keys() - values_before.keys():  # it has the version of a snapshot
+            assert isinstance(values.pop(channel), _DeltaSnapshot)
+        assert found == before
     moved = graph().compile(checkpointer=target)
     assert [(found.config, found.values) for found in moved.get_state_history(config)] == expected
     assert moved.invoke({"pages": 2}, config) == compiled.invoke({"pages": 2}, config)

@@ -133,7 +133,7 @@ class Transferring(Writing):
 
 
 def _row_key(table: Table) -> list[ColumnElement[Any]]:
-    return list[ColumnElement[Any]](table.primary_key.columns)[1:]
+    return [column for column in table.primary_key.columns if column.name != "thread_id"]
 
 
 def _as_key(column: ColumnElement[Any], value: ColumnElement[Any]) -> ColumnElement[Any]:
