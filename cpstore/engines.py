@@ -179,6 +179,8 @@ def _pool_options(url: URL, pool: type[QueuePool]) -> dict[str, Any]:
 def _configured(engine: Engine) -> Engine:
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _configure_sqlite)
+        if engine.url.query.get("mode") != "ro":
+            event.listen(engine, "connect", _configure_writing_sqlite)
     return engine
 
 
@@ -186,6 +188,11 @@ def _configure_sqlite(connection: Any, _record: Any) -> None:
     cursor = connection.cursor()
     # Wait for another writer rather than fail: a write of ours takes milliseconds, a migration seconds.
     cursor.execute(f"PRAGMA busy_timeout = {_BUSY_SECONDS * 1000}")
+    cursor.close()
+
+
+def _configure_writing_sqlite(connection: Any, _record: Any) -> None:
+    cursor = connection.cursor()
     _use_write_ahead_log(cursor)
     # A checkpoint that `put` returned for must survive a power cut. NORMAL may lose the last ones of a WAL.
     cursor.execute("PRAGMA synchronous = FULL")

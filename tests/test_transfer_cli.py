@@ -86,7 +86,7 @@ def test_a_file_of_sqlite_saver(tmp_path: Path, database_url: str) -> None:
     [
         ("sqlite:///missing.db", "sqlite:///other.db", "no file"),
         ("mysql://user:secret@host/name", "sqlite:///other.db", "speaks SQLite"),
-        ("postgresql://user:secret@127.0.0.1:1/name", "sqlite:///other.db", "127.0.0.1"),
+        ("postgresql://user:secret@127.0.0.1:1/name", "sqlite:///other.db", "refused"),
         ("postgresql+asyncpg://user:secret@127.0.0.1:1/name", "sqlite:///other.db", "127.0.0.1"),
         ("sqlite:///text.txt", "sqlite:///other.db", "not a database"),
         ("sqlite:///other.db", "sqlite:///other.db", "same tables"),

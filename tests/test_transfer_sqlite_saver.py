@@ -228,12 +228,12 @@ async def test_a_file_of_the_async_saver(
     file: Path, source: str, database_url: str, saver: SQLAlchemySaver
 ) -> None:
     async with AsyncSqliteSaver.from_conn_string(str(file)) as official:
-        graph, config = chat_graph().compile(checkpointer=official), new_thread()
-        await graph.ainvoke({"messages": [HumanMessage("hi", id="m1")]}, config)
-        await graph.ainvoke(Command(resume="yes"), config)
+        graph, config = harvest_graph().compile(checkpointer=official), new_thread()
+        await graph.ainvoke({"seeds": [1, 2, 3]}, config)
+        await graph.aupdate_state(config, {"basket": "more"})
         await atransfer(source, saver)
         expected = [found async for found in official.alist(None)]
-    assert len(expected) == 4
+    assert len(expected) == 6
     assert [found async for found in saver.alist(None)] == expected
     url = source.replace("sqlite:", "sqlite+aiosqlite:")
     assert await atransfer(url, saver) == Transferred(threads=1)
