@@ -7,12 +7,15 @@ from cpstore.errors import (
     AsyncOnlyError,
     ConfigurationError,
     CpstoreError,
+    ForeignTablesError,
     InvalidConfigError,
     MemoryDatabaseError,
     MigrationTurnError,
     MissingDriverError,
+    NewerDatabaseError,
     NotMigratedError,
     OtherHistoryError,
+    OutdatedDatabaseError,
     SameDatabaseError,
     ThreadExistsError,
     TransferIncompleteError,
@@ -25,7 +28,7 @@ from cpstore.errors import (
     UnsupportedDatabaseError,
 )
 from cpstore.metadata import Except, Only
-from cpstore.models import Base, Checkpoint, CheckpointBlob, CheckpointWrite
+from cpstore.models import Base, Checkpoint, CheckpointBlob, CheckpointWrite, Models, declare_models
 from cpstore.plans import Removed
 from cpstore.saver import SQLAlchemySaver
 from cpstore.serde import AESGCMSerializer, Codec, Serializer
@@ -44,13 +47,17 @@ __all__ = [
     "CpstoreError",
     "Engines",
     "Except",
+    "ForeignTablesError",
     "InvalidConfigError",
     "MemoryDatabaseError",
     "MigrationTurnError",
     "MissingDriverError",
+    "Models",
+    "NewerDatabaseError",
     "NotMigratedError",
     "Only",
     "OtherHistoryError",
+    "OutdatedDatabaseError",
     "Removed",
     "SQLAlchemySaver",
     "SameDatabaseError",
@@ -65,4 +72,5 @@ __all__ = [
     "UnreadableValueError",
     "UnstorableValueError",
     "UnsupportedDatabaseError",
+    "declare_models",
 ]

@@ -5,6 +5,7 @@ Only engines that are made here are configured here: those of an application sta
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import time
 from importlib.util import find_spec
@@ -24,7 +25,16 @@ from cpstore.errors import (
     UnsupportedDatabaseError,
 )
 
-__all__ = ["Engines", "check_memory", "from_url", "has_sync", "is_memory", "normalise", "read_only"]
+__all__ = [
+    "Engines",
+    "check_memory",
+    "from_url",
+    "has_sync",
+    "in_event_loop",
+    "is_memory",
+    "normalise",
+    "read_only",
+]
 
 _SYNC = {"sqlite+pysqlite", "postgresql+psycopg"}
 _ASYNC = {"sqlite+aiosqlite", "postgresql+psycopg", "postgresql+asyncpg"}
@@ -139,6 +149,15 @@ def _missing_driver(url: URL) -> MissingDriverError:
     return MissingDriverError(
         f"The driver of {url.drivername} is not installed: pip install 'cpstore[{_EXTRAS[url.drivername]}]'"
     )
+
+
+def in_event_loop() -> bool:
+    """Tell whether this thread runs an event loop."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def is_memory(url: URL) -> bool:

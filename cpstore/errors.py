@@ -13,6 +13,9 @@ cannot say::
     ├── InvalidConfigError (ValueError)
     ├── AsyncOnlyError (RuntimeError)
     ├── NotMigratedError
+    │   └── OutdatedDatabaseError
+    ├── NewerDatabaseError
+    ├── ForeignTablesError
     ├── UnstorableValueError (TypeError)
     ├── UnreadableValueError (ValueError)
     │   └── TypeNotAllowedError
@@ -32,12 +35,15 @@ __all__ = [
     "AsyncOnlyError",
     "ConfigurationError",
     "CpstoreError",
+    "ForeignTablesError",
     "InvalidConfigError",
     "MemoryDatabaseError",
     "MigrationTurnError",
     "MissingDriverError",
+    "NewerDatabaseError",
     "NotMigratedError",
     "OtherHistoryError",
+    "OutdatedDatabaseError",
     "SameDatabaseError",
     "ThreadExistsError",
     "TransferIncompleteError",
@@ -125,6 +131,26 @@ class NotMigratedError(CpstoreError):
     """The tables of cpstore are not in this database.
 
     Run `cpstore db upgrade --url …`, or call `saver.setup()` (async: `await saver.asetup()`) once.
+    """
+
+
+class OutdatedDatabaseError(NotMigratedError):
+    """The tables in this database are of an older cpstore.
+
+    Run `cpstore db upgrade --url …`, or call `saver.setup()` (async: `await saver.asetup()`) once.
+    """
+
+
+class NewerDatabaseError(CpstoreError):
+    """This database was written by a newer cpstore: install that version, or a newer one."""
+
+
+class ForeignTablesError(CpstoreError):
+    """There is a table here with the name of one of ours, which cpstore did not make. It was left untouched.
+
+    Choose a `schema` or a `prefix` for cpstore's tables. Tables of langgraph-checkpoint-postgres can be
+    adopted (`cpstore db adopt`) once its newest `setup()` has run; a file of langgraph-checkpoint-sqlite can
+    be moved (`cpstore transfer`).
     """
 
 

@@ -14,38 +14,47 @@ select, join and relate them; the saver itself runs Core statements on their tab
 from __future__ import annotations
 
 import json
-from typing import Any, NamedTuple
-from typing import cast as typed
+from functools import cache
+from types import new_class
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
     Dialect,
     Index,
+    Integer,
     LargeBinary,
     MetaData,
     PrimaryKeyConstraint,
     Table,
     Text,
     TypeDecorator,
+    and_,
     cast,
     type_coerce,
 )
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
+from sqlalchemy.orm import DeclarativeBase, Mapped, foreign, mapped_column, relationship, remote
 from sqlalchemy.schema import conv
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeEngine, UserDefinedType
 
+from cpstore.errors import ConfigurationError
+from cpstore.names import Names, names_of
+
 __all__ = [
-    "TABLES",
+    "MODELS",
     "Base",
     "Checkpoint",
     "CheckpointBlob",
     "CheckpointWrite",
     "JSONDocument",
+    "Models",
     "Tables",
+    "declare_models",
+    "models_of",
     "run_id_of",
 ]
 
@@ -120,10 +129,8 @@ def _text() -> Text:
     return Text().with_variant(Text(collation="C"), "postgresql")
 
 
-class Checkpoint(Base):
+class CheckpointColumns:
     """A snapshot of a graph's state at a super-step; appended, never rewritten by another one."""
-
-    __tablename__ = "checkpoints"
 
     thread_id: Mapped[str] = mapped_column(_text())
     checkpoint_ns: Mapped[str] = mapped_column(_text(), server_default="")
@@ -133,53 +140,9 @@ class Checkpoint(Base):
     checkpoint: Mapped[dict[str, Any]] = mapped_column(JSONDocument())
     metadata_: Mapped[dict[str, Any]] = mapped_column("metadata", JSONDocument(), server_default="{}")
 
-    __table_args__ = (
-        PrimaryKeyConstraint("thread_id", "checkpoint_ns", "checkpoint_id", name=conv("checkpoints_pkey")),
-    )
 
-    parent: Mapped[Checkpoint | None] = relationship(
-        "Checkpoint",
-        primaryjoin=(
-            "and_(foreign(Checkpoint.thread_id) == remote(Checkpoint.thread_id),"
-            " foreign(Checkpoint.checkpoint_ns) == remote(Checkpoint.checkpoint_ns),"
-            " foreign(Checkpoint.parent_checkpoint_id) == remote(Checkpoint.checkpoint_id))"
-        ),
-        viewonly=True,
-        uselist=False,
-    )
-    children: Mapped[list[Checkpoint]] = relationship(
-        "Checkpoint",
-        primaryjoin=(
-            "and_(Checkpoint.thread_id == remote(foreign(Checkpoint.thread_id)),"
-            " Checkpoint.checkpoint_ns == remote(foreign(Checkpoint.checkpoint_ns)),"
-            " Checkpoint.checkpoint_id == remote(foreign(Checkpoint.parent_checkpoint_id)))"
-        ),
-        order_by="Checkpoint.checkpoint_id",
-        viewonly=True,
-    )
-    writes: Mapped[list[CheckpointWrite]] = relationship(
-        "CheckpointWrite",
-        primaryjoin=(
-            "and_(Checkpoint.thread_id == foreign(CheckpointWrite.thread_id),"
-            " Checkpoint.checkpoint_ns == foreign(CheckpointWrite.checkpoint_ns),"
-            " Checkpoint.checkpoint_id == foreign(CheckpointWrite.checkpoint_id))"
-        ),
-        order_by="(CheckpointWrite.task_path, CheckpointWrite.task_id, CheckpointWrite.idx)",
-        viewonly=True,
-    )
-
-
-Index(conv("checkpoints_run_id_idx"), run_id_of(Checkpoint.__table__.c.metadata))
-Index(
-    conv("checkpoints_checkpoint_id_idx"),
-    *(Checkpoint.__table__.c[name] for name in ("checkpoint_id", "thread_id", "checkpoint_ns")),
-)
-
-
-class CheckpointBlob(Base):
+class BlobColumns:
     """An encoded channel value, stored once for each version that the channel had."""
-
-    __tablename__ = "checkpoint_blobs"
 
     thread_id: Mapped[str] = mapped_column(_text())
     checkpoint_ns: Mapped[str] = mapped_column(_text(), server_default="")
@@ -188,38 +151,57 @@ class CheckpointBlob(Base):
     type: Mapped[str] = mapped_column(_text())
     blob: Mapped[bytes | None] = mapped_column(LargeBinary())
 
-    __table_args__ = (
-        PrimaryKeyConstraint(
-            "thread_id", "checkpoint_ns", "channel", "version", name=conv("checkpoint_blobs_pkey")
-        ),
-    )
 
-
-class CheckpointWrite(Base):
+class WriteColumns:
     """A write of a task that was stored under a checkpoint before the next one existed."""
-
-    __tablename__ = "checkpoint_writes"
 
     thread_id: Mapped[str] = mapped_column(_text())
     checkpoint_ns: Mapped[str] = mapped_column(_text(), server_default="")
     checkpoint_id: Mapped[str] = mapped_column(_text())
     task_id: Mapped[str] = mapped_column(_text())
-    idx: Mapped[int]
+    idx: Mapped[int] = mapped_column(Integer())
     channel: Mapped[str] = mapped_column(_text())
     type: Mapped[str | None] = mapped_column(_text())
     blob: Mapped[bytes] = mapped_column(LargeBinary())
     task_path: Mapped[str] = mapped_column(_text(), server_default="")
 
-    __table_args__ = (
-        PrimaryKeyConstraint(
-            "thread_id",
-            "checkpoint_ns",
-            "checkpoint_id",
-            "task_id",
-            "idx",
-            name=conv("checkpoint_writes_pkey"),
-        ),
-    )
+
+_KEYS = {
+    "checkpoints": ("thread_id", "checkpoint_ns", "checkpoint_id"),
+    "checkpoint_blobs": ("thread_id", "checkpoint_ns", "channel", "version"),
+    "checkpoint_writes": ("thread_id", "checkpoint_ns", "checkpoint_id", "task_id", "idx"),
+}
+
+
+def _table_args(table: str, names: Names) -> Any:
+    key = PrimaryKeyConstraint(*_KEYS[table], name=conv(names.of(f"{table}_pkey")))
+    return (key, {"schema": names.schema})
+
+
+class Checkpoint(CheckpointColumns, Base):
+    """A snapshot of a graph's state at a super-step; appended, never rewritten by another one."""
+
+    __tablename__ = "checkpoints"
+    __table_args__ = _table_args("checkpoints", Names())
+
+    if TYPE_CHECKING:  # `_complete` makes them, for all models alike
+        parent: Mapped[Checkpoint | None]
+        children: Mapped[list[Checkpoint]]
+        writes: Mapped[list[CheckpointWrite]]
+
+
+class CheckpointBlob(BlobColumns, Base):
+    """An encoded channel value, stored once for each version that the channel had."""
+
+    __tablename__ = "checkpoint_blobs"
+    __table_args__ = _table_args("checkpoint_blobs", Names())
+
+
+class CheckpointWrite(WriteColumns, Base):
+    """A write of a task that was stored under a checkpoint before the next one existed."""
+
+    __tablename__ = "checkpoint_writes"
+    __table_args__ = _table_args("checkpoint_writes", Names())
 
 
 class Tables(NamedTuple):
@@ -230,4 +212,95 @@ class Tables(NamedTuple):
     writes: Table
 
 
-TABLES = Tables(*(typed("Table", model.__table__) for model in (Checkpoint, CheckpointBlob, CheckpointWrite)))
+class Models(NamedTuple):
+    """The three models, and the names that our migrations give to their tables.
+
+    Without names the tables are an application's: its own migrations make them.
+    """
+
+    checkpoint: type[Any]
+    blob: type[Any]
+    write: type[Any]
+    names: Names | None
+
+    @property
+    def tables(self) -> Tables:
+        """The tables that the models are mapped to."""
+        return Tables(*(model.__table__ for model in self[:3]))
+
+
+def declare_models(base: Any, *, schema: str | None = None, prefix: str = "") -> Models:
+    """Declare the three models on an application's own base, so that its migrations make the tables.
+
+    Give the result to the saver as `models=`. The application's autogenerate sees the tables as its own, and
+    finds nothing to do once it has made them; `setup()` of the saver makes nothing.
+
+    Args:
+        base: A declarative base of the application, or a `MetaData`.
+        schema: The schema of the tables; None: that of the base's `MetaData`, if it has one.
+        prefix: What the names of tables, indexes and constraints begin with.
+
+    Raises:
+        ConfigurationError: The base is none, or has such a table already, or the names cannot be names.
+    """
+    names = names_of(schema, prefix)
+    if isinstance(base, MetaData):
+        base = type("Base", (DeclarativeBase,), {"metadata": base})
+    if not isinstance(getattr(base, "metadata", None), MetaData):
+        raise ConfigurationError(f"Pass a declarative base or a MetaData, not {base!r}")
+    there = {table.name for table in base.metadata.tables.values()}
+    if taken := there & {names.of(table) for table in _KEYS}:
+        raise ConfigurationError(f"The base has a table {min(taken)!r} already: choose a prefix")
+    return _declared(base, names)._replace(names=None)
+
+
+@cache
+def models_of(names: Names) -> Models:
+    """Give the models whose tables have these names. They are made once, as their statements are."""
+    return MODELS if names == Names() else _declared(type("Base", (DeclarativeBase,), {}), names)
+
+
+def _declared(base: Any, names: Names) -> Models:
+    def declared(name: str, columns: type, table: str) -> type[Any]:
+        body = {
+            "__module__": __name__,
+            "__doc__": columns.__doc__,
+            "__tablename__": names.of(table),
+            "__table_args__": _table_args(table, names),
+        }
+        return new_class(name, (columns, base), exec_body=lambda namespace: namespace.update(body))
+
+    return _complete(
+        Models(
+            declared("Checkpoint", CheckpointColumns, "checkpoints"),
+            declared("CheckpointBlob", BlobColumns, "checkpoint_blobs"),
+            declared("CheckpointWrite", WriteColumns, "checkpoint_writes"),
+            names,
+        )
+    )
+
+
+def _complete(models: Models) -> Models:
+    """Give models what is made of their columns: indexes, and relationships that only read."""
+    checkpoint, write, names = models.checkpoint, models.write, models.names or Names()
+    row, write_row = models.tables.checkpoints.c, models.tables.writes.c
+    Index(conv(names.of("checkpoints_run_id_idx")), run_id_of(row.metadata))
+    newest = [row[name] for name in ("checkpoint_id", "thread_id", "checkpoint_ns")]
+    Index(conv(names.of("checkpoints_checkpoint_id_idx")), *newest)
+    place = ("thread_id", "checkpoint_ns")
+    up = [foreign(row[name]) == remote(row[name]) for name in place]
+    up.append(foreign(row.parent_checkpoint_id) == remote(row.checkpoint_id))
+    checkpoint.parent = relationship(checkpoint, primaryjoin=and_(*up), viewonly=True, uselist=False)
+    down = [row[name] == remote(foreign(row[name])) for name in place]
+    down.append(row.checkpoint_id == remote(foreign(row.parent_checkpoint_id)))
+    checkpoint.children = relationship(
+        checkpoint, primaryjoin=and_(*down), order_by=row.checkpoint_id, viewonly=True
+    )
+    of_task = [write_row[name] for name in ("task_path", "task_id", "idx")]
+    under = and_(*(row[name] == foreign(write_row[name]) for name in _KEYS["checkpoints"]))
+    checkpoint.writes = relationship(write, primaryjoin=under, order_by=of_task, viewonly=True)
+    return models
+
+
+MODELS = _complete(Models(Checkpoint, CheckpointBlob, CheckpointWrite, Names()))
+"""cpstore's own models, with their own names."""

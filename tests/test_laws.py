@@ -18,7 +18,7 @@ from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from sqlalchemy import Engine, select
 
 from cpstore import SQLAlchemySaver, ThreadExistsError, UnknownCheckpointError
-from cpstore.models import TABLES
+from cpstore.models import MODELS
 from cpstore.ops import delta
 from tests.random_histories import CHANNELS, ROOT, History, Player, histories
 from tests.survivors import newest, parent_of, read, replayed, up_to, without_runs
@@ -68,7 +68,7 @@ def rows(database: Engine, thread: str) -> list[list[tuple[Any, ...]]]:
     with database.begin() as connection:
         return [
             sorted((tuple(row[1:]) for row in connection.execute(select(table).where(here))), key=repr)
-            for table in TABLES
+            for table in MODELS.tables
             for here in [table.c.thread_id == thread]
         ]
 

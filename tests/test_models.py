@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from cpstore import Checkpoint, CheckpointBlob, CheckpointWrite, SQLAlchemySaver
-from cpstore.models import TABLES
+from cpstore.models import MODELS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,7 +66,7 @@ def test_an_application_can_walk_from_parent_to_children_and_writes(engine: Engi
 @pytest.mark.parametrize("dialect_module", [sqlite, postgresql])
 def test_a_hosts_naming_convention_renames_nothing(dialect_module: Any) -> None:
     host = MetaData(naming_convention={"pk": "host_pk_%(table_name)s", "ix": "host_ix_%(column_0_label)s"})
-    copies = [table.to_metadata(host) for table in TABLES]
+    copies = [table.to_metadata(host) for table in MODELS.tables]
     ddl = [str(CreateTable(copy).compile(dialect=dialect_module.dialect())) for copy in copies]
     ddl += [
         str(CreateIndex(i).compile(dialect=dialect_module.dialect())) for copy in copies for i in copy.indexes
@@ -82,7 +82,7 @@ def test_a_hosts_naming_convention_renames_nothing(dialect_module: Any) -> None:
 
 
 def test_everything_is_named_and_each_key_begins_with_the_thread() -> None:
-    for table in TABLES:
+    for table in MODELS.tables:
         assert all(constraint.name for constraint in table.constraints)
         assert next(iter(table.primary_key.columns)).name == "thread_id"
         assert all(index.name and not index.unique for index in table.indexes)

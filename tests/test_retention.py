@@ -12,7 +12,7 @@ from langgraph.checkpoint.base import empty_checkpoint
 from sqlalchemy import Engine, event, select
 
 from cpstore import SQLAlchemySaver
-from cpstore.models import TABLES
+from cpstore.models import MODELS
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -55,7 +55,7 @@ def ids_of(saver: SQLAlchemySaver, thread: str) -> list[str]:
 
 def everything(engine: Engine) -> list[Any]:
     with engine.begin() as connection:
-        return [sorted(connection.execute(select(table)).all(), key=repr) for table in TABLES]
+        return [sorted(connection.execute(select(table)).all(), key=repr) for table in MODELS.tables]
 
 
 # What retention counts and how it goes on

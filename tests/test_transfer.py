@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.base.id import uuid6
 from langgraph.checkpoint.serde.types import INTERRUPT
-from sqlalchemy import URL, select
+from sqlalchemy import URL, QueuePool, StaticPool, create_engine, select
 
 from cpstore import (
     AESGCMSerializer,
@@ -30,7 +30,7 @@ from cpstore import (
 )
 from cpstore.doors import door_of
 from cpstore.engines import read_only
-from cpstore.models import TABLES
+from cpstore.models import MODELS
 from cpstore.ops import prune, store_rows
 from cpstore.transfer import Progress, Transferred, amounts, atransfer, transfer
 from tests.conftest import fresh_database, text_of
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from langchain_core.runnables import RunnableConfig
     from langgraph.checkpoint.base import CheckpointTuple
-    from sqlalchemy import Engine
+    from sqlalchemy import Engine, Pool
 
     from tests.ways import Dialect
 
@@ -138,7 +138,7 @@ def engine_of(saver: SQLAlchemySaver) -> Engine:
 def rows_of(saver: SQLAlchemySaver) -> list[list[Any]]:
     """All that the tables hold; JSON as what it says."""
     with engine_of(saver).begin() as connection:
-        return [sorted(map(tuple, connection.execute(select(table))), key=repr) for table in TABLES]
+        return [sorted(map(tuple, connection.execute(select(table))), key=repr) for table in MODELS.tables]
 
 
 # Laws
@@ -451,7 +451,7 @@ def test_a_source_is_never_made_nor_written(tmp_path: Path, dialect_url: str) ->
 
 def test_a_source_url_can_only_read(urls: tuple[str, str], pair: Pair) -> None:
     fill(pair.source, 1)
-    door = door_of(read_only(urls[0]), TABLES)
+    door = door_of(read_only(urls[0]), MODELS)
     with pytest.raises(Exception, match=r"(?i)read-?only"):
         door.run(prune, "thread 0", 0, False)
     door.close()
@@ -497,6 +497,38 @@ def test_the_engines_of_savers_are_left_open_and_their_connections_given_back(pa
     assert len(listed(pair.target)) == 6
 
 
+@pytest.mark.parametrize("pool", [QueuePool, StaticPool])
+def test_two_savers_on_one_engine(dialect_url: str, pool: type[Pool]) -> None:
+    """They differ in the names of their tables, and share one connection."""
+    only: dict[str, Any] = {"pool_size": 1, "max_overflow": 0} if pool is QueuePool else {}
+    engine = create_engine(dialect_url, poolclass=pool, **only)
+    old, new = SQLAlchemySaver(engine), SQLAlchemySaver(engine, prefix="new_")
+    new.setup()
+    fill(old, 3)
+    assert transfer(old, new).changed == 3
+    assert listed(new) == listed(old)
+    with pytest.raises(SameDatabaseError):
+        transfer(new, SQLAlchemySaver(engine, prefix="new_"))
+    engine.dispose()
+
+
+def test_tenants_in_schemas(request: pytest.FixtureRequest) -> None:
+    with migrated(request, "postgresql", "tenants") as url:
+        engine = create_engine(url)
+        tenants = []
+        for name in ("one", "two"):
+            tenant = SQLAlchemySaver(
+                engine.execution_options(schema_translate_map={"tenant": name}), schema="tenant"
+            )
+            tenant.setup()
+            tenants.append(tenant)
+        fill(tenants[0], 3)
+        assert transfer(*tenants).changed == 3
+        assert listed(tenants[1]) == listed(tenants[0])
+        assert listed(SQLAlchemySaver(engine)) == []
+        engine.dispose()
+
+
 def test_progress(pair: Pair) -> None:
     fill(pair.source, 4)
     told: list[Progress] = []
@@ -523,8 +555,8 @@ def test_values_that_cannot_be_read_go_as_they_are(pair: Pair) -> None:
 
 def spoil(saver: SQLAlchemySaver) -> None:
     with engine_of(saver).begin() as connection:
-        connection.execute(TABLES.blobs.update().values(blob=b"\xc1\x00\xff", type="pickle"))
-        connection.execute(TABLES.writes.update().values(blob=b"\xc1", type="nobody's"))
+        connection.execute(MODELS.tables.blobs.update().values(blob=b"\xc1\x00\xff", type="pickle"))
+        connection.execute(MODELS.tables.writes.update().values(blob=b"\xc1", type="nobody's"))
 
 
 def test_encrypted_rows_need_no_key(pair: Pair) -> None:

@@ -70,6 +70,22 @@ def test_both_directions(other_url: str, database_url: str, tmp_path: Path) -> N
         ]
 
 
+def test_prefixes(other_url: str, database_url: str) -> None:
+    with SQLAlchemySaver.from_url(other_url, prefix="old_") as saver:
+        saver.setup()
+        fill(saver, 2)
+        expected = listed(saver)
+    names = ("--from-prefix", "old_", "--to-prefix", "new_")
+    assert run("--from", other_url, "--to", database_url, "--upgrade", *names)[0] == 0
+    with SQLAlchemySaver.from_url(sync(database_url), prefix="new_") as saver:
+        assert listed(saver) == expected
+    code, told, _ = run(
+        "--from", other_url, "--to", database_url, "--from-prefix=old_", CPSTORE_PREFIX="new_"
+    )
+    assert (code, told) == (0, NOTHING.format("2 threads"))
+    assert run("--from", other_url, "--to", database_url, "--from-prefix", "none_")[0] == 1
+
+
 def test_a_file_of_sqlite_saver(tmp_path: Path, database_url: str) -> None:
     file = tmp_path / "official.db"
     with SqliteSaver.from_conn_string(str(file)) as official:

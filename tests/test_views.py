@@ -12,7 +12,7 @@ from langgraph.checkpoint.base.id import uuid6
 from sqlalchemy import Engine, create_engine, event
 
 from cpstore import InvalidConfigError, Only, SQLAlchemySaver
-from cpstore.models import TABLES
+from cpstore.models import MODELS
 from cpstore.times import time_of
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def large(dialect_url: str, dialect: Dialect) -> Iterator[Engine]:
         for number in range(10_000)
     ]
     with engine.begin() as connection:
-        connection.execute(TABLES.checkpoints.insert(), rows)
+        connection.execute(MODELS.tables.checkpoints.insert(), rows)
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.exec_driver_sql("ANALYZE" if dialect == "sqlite" else "VACUUM ANALYZE")
     yield engine
@@ -186,7 +186,7 @@ def test_a_thread_with_many_checkpoints_hides_no_other(dialect_url: str) -> None
         for number, thread in enumerate(["small", *(["large"] * 3000), "last", *(["large"] * 1000)])
     ]
     with engine.begin() as connection:
-        connection.execute(TABLES.checkpoints.insert(), rows)
+        connection.execute(MODELS.tables.checkpoints.insert(), rows)
     saver = SQLAlchemySaver(engine)
     assert [thread.thread_id for thread in saver.list_threads()] == ["large", "last", "small"]
     assert [thread.checkpoints for thread in saver.list_threads()] == [4000, 1, 1]

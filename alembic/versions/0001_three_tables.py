@@ -1,6 +1,6 @@
-"""The three tables: checkpoints, blobs and writes.
+"""The three tables: checkpoints, blobs and writes, as langgraph-checkpoint-postgres has them.
 
-Revision: 0001, the first
+Revision: 0001, the first. A database of that package is adopted at this revision.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ def _json() -> sa.Text:
 
 
 def upgrade() -> None:
+    names = op.get_context().opts["names"]
     op.create_table(
-        "checkpoints",
+        names.of("checkpoints"),
         sa.Column("thread_id", _text(), nullable=False),
         sa.Column("checkpoint_ns", _text(), server_default="", nullable=False),
         sa.Column("checkpoint_id", _text(), nullable=False),
@@ -34,10 +35,13 @@ def upgrade() -> None:
         sa.Column("type", _text()),
         sa.Column("checkpoint", _json(), nullable=False),
         sa.Column("metadata", _json(), server_default="{}", nullable=False),
-        sa.PrimaryKeyConstraint("thread_id", "checkpoint_ns", "checkpoint_id", name=conv("checkpoints_pkey")),
+        sa.PrimaryKeyConstraint(
+            "thread_id", "checkpoint_ns", "checkpoint_id", name=conv(names.of("checkpoints_pkey"))
+        ),
+        schema=names.schema,
     )
     op.create_table(
-        "checkpoint_blobs",
+        names.of("checkpoint_blobs"),
         sa.Column("thread_id", _text(), nullable=False),
         sa.Column("checkpoint_ns", _text(), server_default="", nullable=False),
         sa.Column("channel", _text(), nullable=False),
@@ -45,11 +49,16 @@ def upgrade() -> None:
         sa.Column("type", _text(), nullable=False),
         sa.Column("blob", sa.LargeBinary()),
         sa.PrimaryKeyConstraint(
-            "thread_id", "checkpoint_ns", "channel", "version", name=conv("checkpoint_blobs_pkey")
+            "thread_id",
+            "checkpoint_ns",
+            "channel",
+            "version",
+            name=conv(names.of("checkpoint_blobs_pkey")),
         ),
+        schema=names.schema,
     )
     op.create_table(
-        "checkpoint_writes",
+        names.of("checkpoint_writes"),
         sa.Column("thread_id", _text(), nullable=False),
         sa.Column("checkpoint_ns", _text(), server_default="", nullable=False),
         sa.Column("checkpoint_id", _text(), nullable=False),
@@ -65,20 +74,13 @@ def upgrade() -> None:
             "checkpoint_id",
             "task_id",
             "idx",
-            name=conv("checkpoint_writes_pkey"),
+            name=conv(names.of("checkpoint_writes_pkey")),
         ),
-    )
-    on_postgresql = op.get_context().dialect.name == "postgresql"
-    run_id = "(metadata ->> 'run_id')" if on_postgresql else "json_extract(metadata, '$.run_id')"
-    op.create_index(conv("checkpoints_run_id_idx"), "checkpoints", [sa.text(run_id)])
-    op.create_index(
-        conv("checkpoints_checkpoint_id_idx"), "checkpoints", ["checkpoint_id", "thread_id", "checkpoint_ns"]
+        schema=names.schema,
     )
 
 
 def downgrade() -> None:
-    op.drop_index("checkpoints_checkpoint_id_idx", table_name="checkpoints")
-    op.drop_index("checkpoints_run_id_idx", table_name="checkpoints")
-    op.drop_table("checkpoint_writes")
-    op.drop_table("checkpoint_blobs")
-    op.drop_table("checkpoints")
+    names = op.get_context().opts["names"]
+    for table in ("checkpoint_writes", "checkpoint_blobs", "checkpoints"):
+        op.drop_table(names.of(table), schema=names.schema)

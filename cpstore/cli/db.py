@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from collections.abc import Callable
+from typing import Any
 
 import click
-from sqlalchemy import Engine
-from sqlalchemy.ext.asyncio import AsyncEngine
 
-from cpstore import engines, migrations
+from cpstore import migrations
+from cpstore.migrations import State, Status
 
 __all__ = ["db"]
 
-T = TypeVar("T")
+_EXIT_CODES = {State.CURRENT: 0, State.BEHIND: 3, State.EMPTY: 3, State.AHEAD: 4}
+_NOT_OURS = 5
+
+
+def _options(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def decorated(command: Any) -> Any:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorated
+
 
 _url = click.option(
     "--url",
@@ -23,6 +32,17 @@ _url = click.option(
     show_envvar=True,
     help="The database, such as sqlite:///chat.db or postgresql://user@host/name.",
 )
+_schema = click.option(
+    "--schema", envvar="CPSTORE_SCHEMA", show_envvar=True, help="The schema of the tables."
+)
+_prefix = click.option(
+    "--prefix",
+    envvar="CPSTORE_PREFIX",
+    default="",
+    show_envvar=True,
+    help="What the names of the tables begin with.",
+)
+_place = _options(_url, _schema, _prefix)
 
 
 @click.group()
@@ -31,41 +51,76 @@ def db() -> None:
 
 
 @db.command()
-@_url
+@_place
 @click.argument("revision", default="head")
-def upgrade(url: str, revision: str) -> None:
+def upgrade(url: str, schema: str | None, prefix: str, revision: str) -> None:
     """Migrate to REVISION; without one, to the newest."""
-    _run(
-        url,
-        lambda engine: migrations.upgrade(engine, revision),
-        lambda engine: migrations.aupgrade(engine, revision),
-    )
-    current.callback(url)  # type: ignore[misc]
+    migrations.upgrade(url, revision, schema=schema, prefix=prefix)
+    _show(migrations.check(url, schema=schema, prefix=prefix))
+
+
+@db.command()
+@_place
+def current(url: str, schema: str | None, prefix: str) -> None:
+    """Print the revision that the database has."""
+    _show(migrations.check(url, schema=schema, prefix=prefix))
+
+
+@db.command()
+@_place
+@click.pass_context
+def check(context: click.Context, url: str, schema: str | None, prefix: str) -> None:
+    """Tell by the exit code how the database stands to this cpstore.
+
+    0: current. 3: behind, or not migrated (run `cpstore db upgrade`). 4: ahead (written by a newer cpstore).
+    5: not ours, or incomplete.
+    """
+    status = migrations.check(url, schema=schema, prefix=prefix)
+    _show(status)
+    context.exit(_EXIT_CODES.get(status.state, _NOT_OURS))
+
+
+@db.command()
+@_place
+@click.argument("revision")
+def stamp(url: str, schema: str | None, prefix: str, revision: str) -> None:
+    """Write down that the database is at REVISION, without migrating it."""
+    migrations.stamp(url, revision, schema=schema, prefix=prefix)
+    _show(migrations.check(url, schema=schema, prefix=prefix))
 
 
 @db.command()
 @_url
-def current(url: str) -> None:
-    """Print the revision that the database has."""
-    revision = _run(url, migrations.current, migrations.acurrent)
-    head = migrations.head()
-    state = "newest" if revision == head else f"newest is {head}"
-    click.echo(f"{revision or 'not migrated'} ({state})")
+@_schema
+def adopt(url: str, schema: str | None) -> None:
+    """Take over the tables of langgraph-checkpoint-postgres in place, and migrate to the newest revision."""
+    migrations.adopt(url, schema=schema)
+    _show(migrations.check(url, schema=schema))
 
 
-def _run(url: str, work: Callable[[Engine], T], awork: Callable[[AsyncEngine], Awaitable[T]]) -> T:
-    made = engines.from_url(url)
-    if made.sync is not None:
-        try:
-            return work(made.sync)
-        finally:
-            made.sync.dispose()
-    assert made.asynchronous is not None  # noqa: S101 - a URL gives at least one engine
-    return asyncio.run(_arun(made.asynchronous, awork))
+@db.command()
+@_place
+@click.option("--from", "start", help="The revision that the database has; without it, none.")
+@click.argument("revision", default="head")
+def sql(url: str, schema: str | None, prefix: str, start: str | None, revision: str) -> None:
+    """Print the SQL of a migration, for psql or sqlite3. Of the URL only the kind of database counts."""
+    click.echo(migrations.sql(url, revision, start=start, schema=schema, prefix=prefix), nl=False)
 
 
-async def _arun(engine: AsyncEngine, awork: Callable[[AsyncEngine], Awaitable[T]]) -> T:
-    try:
-        return await awork(engine)
-    finally:
-        await engine.dispose()
+@db.command()
+@_schema
+@_prefix
+@click.option("--role", required=True, help="The role of the application.")
+def grants(schema: str | None, prefix: str, role: str) -> None:
+    """Print the SQL that lets a PostgreSQL role use the tables, and not change them."""
+    click.echo(migrations.grants(role, schema=schema, prefix=prefix), nl=False)
+
+
+def _show(status: Status) -> None:
+    found = status.revision or status.state.value
+    if status.revision == status.head:
+        click.echo(f"{found} (newest)")
+    elif status.state in (State.EMPTY, State.BEHIND):
+        click.echo(f"{found} (newest is {status.head})")
+    else:
+        click.echo(f"{found} ({status.state.value}; newest is {status.head})")

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from contextlib import AbstractContextManager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager, asynccontextmanager
 from typing import Any
 
 import click
 
-from cpstore.engines import has_sync
+from cpstore import engines
+from cpstore.names import Names, names_of
 from cpstore.saver import SQLAlchemySaver
 from cpstore.transfer import Progress, Transferred, atransfer
-from cpstore.transfer import transfer as transfer_now
 
 __all__ = ["transfer"]
 
@@ -37,32 +38,63 @@ __all__ = ["transfer"]
 )
 @click.option("--thread", "threads", multiple=True, metavar="ID", help="Only this thread; may be repeated.")
 @click.option("--upgrade", is_flag=True, help="Migrate the target to the newest revision first.")
-def transfer(source: str, target: str, threads: tuple[str, ...], upgrade: bool) -> None:
+@click.option("--from-schema", help="The schema of the source's tables.")
+@click.option("--from-prefix", default="", help="What the names of the source's tables begin with.")
+@click.option(
+    "--to-schema", envvar="CPSTORE_SCHEMA", show_envvar=True, help="The schema of the target's tables."
+)
+@click.option(
+    "--to-prefix",
+    envvar="CPSTORE_PREFIX",
+    default="",
+    show_envvar=True,
+    help="What the names of the target's tables begin with.",
+)
+def transfer(
+    source: str,
+    target: str,
+    threads: tuple[str, ...],
+    upgrade: bool,
+    from_schema: str | None,
+    from_prefix: str,
+    to_schema: str | None,
+    to_prefix: str,
+) -> None:
     """Bring to a database what it lacks of another one's threads.
 
     The source is only read. Run it again after an interruption, or to bring what came meanwhile.
     """
-    if has_sync(source) and has_sync(target):
+    names = names_of(from_schema, from_prefix), names_of(to_schema, to_prefix)
+    click.echo(_told(asyncio.run(_transfer((source, target), names, threads, upgrade))))
+
+
+async def _transfer(
+    urls: tuple[str, str], names: tuple[Names, Names], threads: tuple[str, ...], upgrade: bool
+) -> Transferred:
+    async with (
+        _opened(urls[0], names[0], engines.read_only) as source,
+        _opened(urls[1], names[1], engines.from_url) as target,
+    ):
         if upgrade:
-            _upgrade(target)
+            await target.asetup()
         with _bar() as bar:
-            done = transfer_now(source, target, threads=threads or None, on_progress=_shown_in(bar))
-    else:
-        done = asyncio.run(_atransfer(source, target, threads, upgrade))
-    click.echo(_told(done))
+            return await atransfer(source, target, threads=threads or None, on_progress=_shown_in(bar))
 
 
-async def _atransfer(source: str, target: str, threads: tuple[str, ...], upgrade: bool) -> Transferred:
-    if upgrade:
-        async with SQLAlchemySaver.from_url(target) as saver:
-            await saver.asetup()
-    with _bar() as bar:
-        return await atransfer(source, target, threads=threads or None, on_progress=_shown_in(bar))
-
-
-def _upgrade(target: str) -> None:
-    with SQLAlchemySaver.from_url(target) as saver:
-        saver.setup()
+@asynccontextmanager
+async def _opened(
+    url: str, names: Names, make: Callable[[str], engines.Engines]
+) -> AsyncIterator[SQLAlchemySaver]:
+    """Give a saver on a URL; through worker threads, if its driver is a sync one."""
+    made = make(url)
+    used = made._replace(asynchronous=None) if engines.has_sync(url) else made
+    try:
+        yield SQLAlchemySaver(used, schema=names.schema, prefix=names.prefix)
+    finally:
+        if made.sync is not None:
+            made.sync.dispose()
+        if made.asynchronous is not None:
+            await made.asynchronous.dispose()
 
 
 def _bar() -> AbstractContextManager[Any]:

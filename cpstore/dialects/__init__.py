@@ -10,7 +10,7 @@ from cpstore.dialects.sqlite import SQLite
 from cpstore.errors import UnsupportedDatabaseError
 from cpstore.models import Tables
 
-__all__ = ["Dialect", "Mode", "Step", "dialect_for"]
+__all__ = ["Dialect", "Mode", "PostgreSQL", "Step", "dialect_for"]
 
 _DIALECTS: dict[str, type[Dialect]] = {kind.name: kind for kind in (PostgreSQL, SQLite)}
 

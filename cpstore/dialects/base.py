@@ -9,8 +9,9 @@ from __future__ import annotations
 import enum
 from typing import Any, ClassVar
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Index, inspect
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.schema import CreateSchema
 
 from cpstore.dialects.browsing import Browsing
 from cpstore.dialects.keys import Step
@@ -40,6 +41,9 @@ class Dialect(Transferring, Reading, Structuring, Browsing):
 
     name: ClassVar[str]
 
+    builds_indexes_online: ClassVar[bool] = False
+    """Whether an index can be built while writers go on."""
+
     def execution_options(self, mode: Mode) -> dict[str, Any]:
         """Give the options that a connection must have for `mode`.
 
@@ -59,14 +63,43 @@ class Dialect(Transferring, Reading, Structuring, Browsing):
         Overridden where the database does not do it by itself, and keeps the space for ever.
         """
 
-    def take_migration_turn(self, connection: Connection, seconds: int) -> None:
-        """Wait up to `seconds` until nobody else migrates; the end of the transaction ends the turn.
+    def try_migration_turn(self, connection: Connection, seconds: int) -> bool:
+        """Take the turn to migrate, if nobody has it; the end of the transaction ends it.
 
-        Overridden where :meth:`begin` lets more than one writer in at a time.
+        After that, no lock is waited for longer than `seconds`. Overridden where :meth:`begin` lets more than
+        one writer in at a time.
+        """
+        return True
+
+    def wait_for_migration_turn(self, connection: Connection, seconds: int) -> None:
+        """Wait up to `seconds` for the turn to migrate, on a connection whose transaction is a caller's.
+
+        Overridden as :meth:`try_migration_turn` is.
 
         Raises:
             MigrationTurnError: Somebody else still migrates.
         """
+
+    @property
+    def create_schema(self) -> CreateSchema | None:
+        """What makes the schema of the tables, if they have one.
+
+        Overridden where a database has schemas that can be made.
+        """
+        return None
+
+    def make_schema(self, connection: Connection) -> None:
+        """Make the schema of the tables, if it is not there: few roles have the right to make one."""
+        creation = self.create_schema
+        if creation is not None and not inspect(connection).has_schema(creation.element):
+            connection.execute(creation)
+
+    def build_index(self, connection: Connection, index: Index) -> None:
+        """Build an index while writers go on, on a connection in autocommit; one that is whole stays.
+
+        Overridden where :attr:`builds_indexes_online`.
+        """
+        raise NotImplementedError
 
     def may_lack_tables(self, error: DBAPIError) -> bool:
         """Tell whether `error` can come from a table or a column that is not there.

@@ -10,6 +10,7 @@ from sqlalchemy import (
     BindParameter,
     ColumnElement,
     Connection,
+    Index,
     Select,
     Table,
     Text,
@@ -18,9 +19,11 @@ from sqlalchemy import (
     column,
     func,
     select,
+    table,
 )
-from sqlalchemy.dialects.postgresql import ARRAY, JSONB, Insert, insert
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, Insert, dialect, insert
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.schema import CreateIndex, CreateSchema, DropIndex
 
 from cpstore.dialects.base import Dialect, Mode
 from cpstore.dialects.keys import Step
@@ -43,6 +46,17 @@ _LEVELS = {
 
 _LOCK_NOT_AVAILABLE = "55P03"
 
+_RIGHTS = (
+    "SELECT, INSERT, UPDATE, DELETE",
+    "SELECT, INSERT, DELETE",
+    "SELECT, INSERT, UPDATE, DELETE",
+    "SELECT",
+)
+"""What an application does with checkpoints, blobs, writes, and the version table."""
+
+_TURN = func.hashtextextended("cpstore", 0)
+"""The advisory lock of who migrates."""
+
 _CHAINED = 16
 """Up to so many rows are one CTE each, which is fastest; more of them go as arrays, in a statement that does
 not grow."""
@@ -53,6 +67,7 @@ class PostgreSQL(Dialect):
 
     name = "postgresql"
     filters_metadata = True
+    builds_indexes_online = True
 
     def insert(self, table: Table) -> Insert:
         """Give the insert of SQLAlchemy's dialect."""
@@ -65,15 +80,51 @@ class PostgreSQL(Dialect):
         """
         return {"isolation_level": _LEVELS[mode]}
 
-    def take_migration_turn(self, connection: Connection, seconds: int) -> None:
-        """Wait for an advisory lock of the transaction, which works behind a transaction pooler too."""
-        connection.execute(select(func.set_config("lock_timeout", f"{seconds}s", True)))
+    def try_migration_turn(self, connection: Connection, seconds: int) -> bool:
+        """Try an advisory lock of the transaction, which works behind a transaction pooler too."""
+        bounded = func.set_config("lock_timeout", f"{seconds}s", True)
+        row = connection.execute(select(bounded, func.pg_try_advisory_xact_lock(_TURN))).one()
+        return bool(row[1])
+
+    def wait_for_migration_turn(self, connection: Connection, seconds: int) -> None:
+        """Wait for the same lock, and leave the transaction's own time limit as it was."""
+        before = connection.execute(select(func.current_setting("lock_timeout"))).scalar_one()
+        self._limit_waits(connection, f"{seconds}s")
         try:
-            connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended("cpstore", 0))))
+            connection.execute(select(func.pg_advisory_xact_lock(_TURN)))
         except DBAPIError as error:
             if _sqlstate(error) == _LOCK_NOT_AVAILABLE:
                 raise MigrationTurnError from error
             raise
+        self._limit_waits(connection, before)
+
+    def _limit_waits(self, connection: Connection, limit: str) -> None:
+        connection.execute(select(func.set_config("lock_timeout", limit, True)))
+
+    @property
+    def create_schema(self) -> CreateSchema | None:
+        """PostgreSQL's own `CREATE SCHEMA`."""
+        schema = self.tables.checkpoints.schema
+        return None if schema is None else CreateSchema(schema, if_not_exists=True)
+
+    def build_index(self, connection: Connection, index: Index) -> None:
+        """Build it CONCURRENTLY. What a crash left half built is built anew."""
+        index.dialect_options[self.name]["concurrently"] = True
+        whole = connection.execute(_is_whole(_quoted(index.name, self.tables.checkpoints.schema))).scalar()
+        if whole is False:
+            connection.execute(DropIndex(index))
+        if not whole:
+            connection.execute(CreateIndex(index))
+
+    def grants(self, role: str, version_table: str) -> str:
+        """Give the SQL that lets a role use the tables, and not change them."""
+        schema, to = self.tables.checkpoints.schema, f"TO {_quoted(role)};\n"
+        tables = [*(table.name for table in self.tables), version_table]
+        usage = "" if schema is None else f"GRANT USAGE ON SCHEMA {_quoted(schema)} {to}"
+        return usage + "".join(
+            f"GRANT {rights} ON {_quoted(table, schema)} {to}"
+            for rights, table in zip(_RIGHTS, tables, strict=True)
+        )
 
     def identity(self, connection: Connection) -> tuple[Any, ...] | None:
         """Say which server and table it is; nothing is known of a table without rows."""
@@ -174,6 +225,18 @@ class PostgreSQL(Dialect):
     def metadata_contains(self, metadata: ColumnElement[Any], pattern: BindParameter[str]) -> Any:
         """PostgreSQL's own containment."""
         return metadata.bool_op("@>")(cast(pattern, JSONB()))
+
+
+def _quoted(name: Any, schema: str | None = None) -> str:
+    database: Any = dialect
+    quote = database().identifier_preparer.quote
+    return quote(name) if schema is None else f"{quote(schema)}.{quote(name)}"
+
+
+def _is_whole(name: str) -> Select[Any]:
+    """Whether an index can be used; nothing if there is none."""
+    indexes = table("pg_index", column("indisvalid"), column("indexrelid"))
+    return select(indexes.c.indisvalid).where(indexes.c.indexrelid == func.to_regclass(name))
 
 
 def _chained(statements: list[Any]) -> Any:

@@ -17,20 +17,21 @@ from cpstore.doors.engine import EngineDoor
 from cpstore.doors.twin import TwinDoor
 from cpstore.engines import Engines
 from cpstore.errors import ConfigurationError
-from cpstore.models import Tables
+from cpstore.models import Models
 
 __all__ = ["Door", "door_of"]
 
 
-def door_of(engine: Engine | AsyncEngine | Engines, tables: Tables) -> Door:
+def door_of(engine: Engine | AsyncEngine | Engines, models: Models) -> Door:
     """Give the door to an engine, or to two engines on one database."""
     if isinstance(engine, Engine):
-        return EngineDoor(engine, dialect_for(engine.dialect.name, tables))
+        return EngineDoor(engine, dialect_for(engine.dialect.name, models.tables), models)
     if isinstance(engine, AsyncEngine):
-        return AsyncEngineDoor(engine, dialect_for(engine.dialect.name, tables))
+        return AsyncEngineDoor(engine, dialect_for(engine.dialect.name, models.tables), models)
     if not isinstance(engine, Engines):
         raise ConfigurationError(f"Pass an Engine, an AsyncEngine or Engines, not {type(engine).__name__}")
     if engine.sync is not None and engine.asynchronous is not None:
-        sql = dialect_for(engine.sync.dialect.name, tables)
-        return TwinDoor(EngineDoor(engine.sync, sql), AsyncEngineDoor(engine.asynchronous, sql))
-    return door_of(engine.sync or engine.asynchronous, tables)  # type: ignore[arg-type]
+        sql = dialect_for(engine.sync.dialect.name, models.tables)
+        sync, asynchronous = engine.sync, engine.asynchronous
+        return TwinDoor(EngineDoor(sync, sql, models), AsyncEngineDoor(asynchronous, sql, models))
+    return door_of(engine.sync or engine.asynchronous, models)  # type: ignore[arg-type]

@@ -10,13 +10,12 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from cpstore import ops
 from cpstore.dialects import Dialect, Mode, dialect_for
 from cpstore.doors.base import migrations
 from cpstore.doors.turns import aturn
-from cpstore.engines import check_memory
-from cpstore.errors import AsyncOnlyError, NotMigratedError
-from cpstore.models import Tables
+from cpstore.engines import check_memory, in_event_loop
+from cpstore.errors import AsyncOnlyError
+from cpstore.models import Models, Tables
 from cpstore.ops import Unit
 
 __all__ = ["AsyncEngineDoor"]
@@ -33,15 +32,17 @@ class AsyncEngineDoor:
     Args:
         engine: The engine; it is neither changed nor disposed, except by :meth:`aclose`.
         sql: The dialect of its database.
+        models: The models of its tables.
 
     Raises:
         MemoryDatabaseError: Its connections would each see another memory database.
     """
 
-    def __init__(self, engine: AsyncEngine, sql: Dialect) -> None:
+    def __init__(self, engine: AsyncEngine, sql: Dialect, models: Models) -> None:
         check_memory(engine.sync_engine)
         self._engine = engine
         self._sql = sql
+        self.models = models
         self._engines = {mode: engine.execution_options(**sql.execution_options(mode)) for mode in Mode}
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -67,7 +68,7 @@ class AsyncEngineDoor:
 
     def on(self, tables: Tables) -> AsyncEngineDoor:
         """Give a door to other tables of the same database."""
-        return AsyncEngineDoor(self._engine, dialect_for(self._engine.dialect.name, tables))
+        return AsyncEngineDoor(self._engine, dialect_for(self._engine.dialect.name, tables), self.models)
 
     def migrate(self) -> None:
         """Bring the database to the newest revision, from a thread that has no event loop.
@@ -82,11 +83,11 @@ class AsyncEngineDoor:
         """Bring the database to the newest revision."""
         self._loop = asyncio.get_running_loop()
         async with aturn(self._engine.sync_engine):
-            await migrations().aupgrade(self._engine)
+            await migrations().amigrate(self._engine, self.models)
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:
         loop = self._loop
-        if _in_event_loop() or loop is None or not loop.is_running():
+        if in_event_loop() or loop is None or not loop.is_running():
             raise AsyncOnlyError
         return loop
 
@@ -106,15 +107,8 @@ class AsyncEngineDoor:
             return await connection.run_sync(begin)
 
     async def _explain(self, error: DBAPIError) -> None:
-        if self._sql.may_lack_tables(error) and await self._run_sync(
-            ops.lacks_tables.mode, lambda connection: ops.lacks_tables(connection, self._sql)
-        ):
-            raise NotMigratedError from error
-
-
-def _in_event_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
+        if self._sql.may_lack_tables(error):
+            explain = migrations().explain
+            reason = await self._run_sync(Mode.READ, lambda connection: explain(connection, self.models))
+            if reason is not None:
+                raise reason from error

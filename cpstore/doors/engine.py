@@ -10,13 +10,11 @@ from typing import ParamSpec, TypeVar
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
-from cpstore import ops
 from cpstore.dialects import Dialect, Mode, dialect_for
 from cpstore.doors.base import migrations
 from cpstore.doors.turns import turn
 from cpstore.engines import check_memory
-from cpstore.errors import NotMigratedError
-from cpstore.models import Tables
+from cpstore.models import Models, Tables
 from cpstore.ops import Unit
 
 __all__ = ["EngineDoor"]
@@ -31,15 +29,17 @@ class EngineDoor:
     Args:
         engine: The engine; it is neither changed nor disposed, except by :meth:`close`.
         sql: The dialect of its database.
+        models: The models of its tables.
 
     Raises:
         MemoryDatabaseError: Its connections would each see another memory database.
     """
 
-    def __init__(self, engine: Engine, sql: Dialect) -> None:
+    def __init__(self, engine: Engine, sql: Dialect, models: Models) -> None:
         check_memory(engine)
         self._engine = engine
         self._sql = sql
+        self.models = models
         self._engines = {mode: engine.execution_options(**sql.execution_options(mode)) for mode in Mode}
 
     def run(self, unit: Unit[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -57,12 +57,12 @@ class EngineDoor:
 
     def on(self, tables: Tables) -> EngineDoor:
         """Give a door to other tables of the same database."""
-        return EngineDoor(self._engine, dialect_for(self._engine.dialect.name, tables))
+        return EngineDoor(self._engine, dialect_for(self._engine.dialect.name, tables), self.models)
 
     def migrate(self) -> None:
         """Bring the database to the newest revision."""
         with turn(self._engine):
-            migrations().upgrade(self._engine)
+            migrations().migrate(self._engine, self.models)
 
     async def amigrate(self) -> None:
         """Async version of :meth:`migrate`."""
@@ -84,10 +84,10 @@ class EngineDoor:
 
     def _explain(self, error: DBAPIError) -> None:
         if self._sql.may_lack_tables(error):
-            with self._begin(ops.lacks_tables.mode) as connection:
-                lacks = ops.lacks_tables(connection, self._sql)
-            if lacks:
-                raise NotMigratedError from error
+            with self._begin(Mode.READ) as connection:
+                reason = migrations().explain(connection, self.models)
+            if reason is not None:
+                raise reason from error
 
 
 async def _in_thread(work: Callable[[], T]) -> T:

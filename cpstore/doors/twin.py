@@ -6,7 +6,7 @@ from typing import ParamSpec, TypeVar
 
 from cpstore.doors.async_engine import AsyncEngineDoor
 from cpstore.doors.engine import EngineDoor
-from cpstore.models import Tables
+from cpstore.models import Models, Tables
 from cpstore.ops import Unit
 
 __all__ = ["TwinDoor"]
@@ -21,6 +21,11 @@ class TwinDoor:
     def __init__(self, sync: EngineDoor, asynchronous: AsyncEngineDoor) -> None:
         self._sync = sync
         self._async = asynchronous
+
+    @property
+    def models(self) -> Models:
+        """The models of their tables."""
+        return self._sync.models
 
     def run(self, unit: Unit[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a unit of work on the sync engine."""

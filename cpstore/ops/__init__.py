@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cpstore.ops.browsing import history, thread_ids, threads
 from cpstore.ops.delta import delta_history
-from cpstore.ops.reading import get, lacks_tables, page
+from cpstore.ops.reading import get, page
 from cpstore.ops.structure import (
     checkpoints_of_runs,
     copy_thread,
@@ -16,6 +16,7 @@ from cpstore.ops.transfer import (
     all_thread_ids,
     columns,
     identity,
+    lacks_tables,
     present_keys,
     row_counts,
     row_keys,

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from sqlalchemy import Connection, inspect
+from sqlalchemy import Connection
 
 from cpstore.dialects import Dialect, Mode, Step
 from cpstore.filters import matches
@@ -28,7 +28,6 @@ __all__ = [
     "checkpoint_rows",
     "found_keys",
     "get",
-    "lacks_tables",
     "page",
     "row_at",
     "rows_of_keys",
@@ -54,13 +53,6 @@ def page(connection: Connection, sql: Dialect, query: Query) -> Page[LoadedCheck
     """Load the next checkpoints of a query, newest first. A page may be empty and still have a next one."""
     keys, following = found_keys(connection, sql, query, _PAGE)
     return Page(_complete(connection, sql, rows_of_keys(connection, sql, keys)), following)
-
-
-@unit(Mode.READ)
-def lacks_tables(connection: Connection, sql: Dialect) -> bool:
-    """Tell whether one of the tables is not there."""
-    inspector = inspect(connection)
-    return not all(inspector.has_table(table.name, schema=table.schema) for table in sql.tables)
 
 
 def row_at(connection: Connection, sql: Dialect, address: Address) -> CheckpointRow | None:

@@ -14,6 +14,7 @@ __all__ = [
     "all_thread_ids",
     "columns",
     "identity",
+    "lacks_tables",
     "present_keys",
     "row_counts",
     "row_keys",
@@ -34,6 +35,17 @@ def columns(connection: Connection, sql: Dialect, names: Collection[str]) -> dic
         for name in names
         if inspector.has_table(name)
     }
+
+
+@unit(Mode.READ)
+def lacks_tables(connection: Connection, sql: Dialect) -> bool:
+    """Tell whether one of the tables is not there; a `schema_translate_map` of the engine is followed."""
+    inspector = inspect(connection)
+    schemas = connection.get_execution_options().get("schema_translate_map") or {}
+    return not all(
+        inspector.has_table(table.name, schema=schemas.get(table.schema, table.schema))
+        for table in sql.tables
+    )
 
 
 @unit(Mode.READ)

@@ -23,8 +23,13 @@ class SQLAlchemySaver(Checkpoints, Threads, Views):
         metadata_keys: Which keys of metadata are stored: :class:`~cpstore.Only` these, all
             :class:`~cpstore.Except` these, or None: all of them. With a serializer that is no
             `JsonPlusSerializer`, and so may encrypt, None means only LangGraph's own.
+        schema: The schema of the tables; None: where the connection looks for them. Tables are found through
+            a `schema_translate_map` of the engine, too.
+        prefix: What the names of tables, indexes, constraints and the version table begin with.
+        models: Models on the application's own base (:func:`~cpstore.declare_models`), instead of these two.
 
     Raises:
+        ConfigurationError: Schema or prefix cannot be names, or stand beside `models`.
         UnsupportedDatabaseError: It is neither SQLite nor PostgreSQL.
         MemoryDatabaseError: Each connection would have an empty SQLite database of its own.
     """

@@ -15,8 +15,10 @@ from typing_extensions import Self
 from cpstore import addresses, engines, ops
 from cpstore.doors import door_of
 from cpstore.engines import Engines
+from cpstore.errors import ConfigurationError
 from cpstore.metadata import MetadataKeys
-from cpstore.models import TABLES
+from cpstore.models import Models, models_of
+from cpstore.names import names_of
 from cpstore.serde import Serializer
 
 __all__ = ["Connected"]
@@ -34,10 +36,13 @@ class Connected(BaseCheckpointSaver[str]):
         *,
         serde: SerializerProtocol | None = None,
         metadata_keys: MetadataKeys | None = None,
+        schema: str | None = None,
+        prefix: str = "",
+        models: Models | None = None,
     ) -> None:
         super().__init__(serde=serde or Serializer())
         self._metadata_keys = metadata_keys
-        self._door = door_of(engine, TABLES)
+        self._door = door_of(engine, _chosen(models, schema, prefix))
         self._owns_engines = False
 
     @classmethod
@@ -47,6 +52,9 @@ class Connected(BaseCheckpointSaver[str]):
         *,
         serde: SerializerProtocol | None = None,
         metadata_keys: MetadataKeys | None = None,
+        schema: str | None = None,
+        prefix: str = "",
+        models: Models | None = None,
         **engine_options: Any,
     ) -> Self:
         """Make a saver with engines of its own, to be used as it is, in `with`, or in `async with`.
@@ -56,13 +64,19 @@ class Connected(BaseCheckpointSaver[str]):
                 `sqlite://` is a database in memory.
             serde: As for the class.
             metadata_keys: As for the class.
+            schema: As for the class.
+            prefix: As for the class.
+            models: As for the class.
             engine_options: Given to SQLAlchemy's `create_engine` and `create_async_engine` as they are.
 
         Raises:
             ConfigurationError: The URL is none, or names a database or driver that is not supported.
             MissingDriverError: The driver is not installed; the message names the extra that brings it.
         """
-        saver = cls(engines.from_url(url, **engine_options), serde=serde, metadata_keys=metadata_keys)
+        made = engines.from_url(url, **engine_options)
+        saver = cls(
+            made, serde=serde, metadata_keys=metadata_keys, schema=schema, prefix=prefix, models=models
+        )
         saver._owns_engines = True
         return saver
 
@@ -71,6 +85,9 @@ class Connected(BaseCheckpointSaver[str]):
 
         Raises:
             MigrationTurnError: Another process migrates and did not end in time.
+            NewerDatabaseError: The database was migrated by a newer cpstore.
+            ForeignTablesError: Tables of these names are there, and cpstore did not make them.
+            NotMigratedError: The models are the application's (`models=`), and it has not made their tables.
         """
         self._door.migrate()
 
@@ -137,3 +154,11 @@ class Connected(BaseCheckpointSaver[str]):
     async def areclaim_space(self) -> None:
         """Async version of :meth:`reclaim_space`."""
         await self._door.arun(ops.reclaim)
+
+
+def _chosen(models: Models | None, schema: str | None, prefix: str) -> Models:
+    if models is None:
+        return models_of(names_of(schema, prefix))
+    if schema is not None or prefix:
+        raise ConfigurationError("The models have a schema and a prefix already: pass them to declare_models")
+    return models

@@ -15,7 +15,7 @@ from sqlalchemy import URL
 from cpstore import addresses, engines
 from cpstore.doors import Door, door_of
 from cpstore.engines import Engines
-from cpstore.models import TABLES
+from cpstore.models import MODELS
 from cpstore.saver import SQLAlchemySaver
 from cpstore.transfer.amounts import Progress, Transferred
 from cpstore.transfer.run import Run
@@ -24,7 +24,7 @@ from cpstore.transfer.steps import adrive, drive
 __all__ = ["Database", "Progress", "Transferred", "atransfer", "transfer"]
 
 Database = SQLAlchemySaver | str | URL
-"""A saver, whose engine and tables are used, or a URL."""
+"""A saver, whose engine and tables (`schema=`, `prefix=`) are used, or a URL."""
 
 
 def transfer(
@@ -61,6 +61,7 @@ def transfer(
             thread; the others are transferred.
         TransferIncompleteError: In the end, a thread has another number of rows than were read.
         NotMigratedError: The target has no tables.
+        CpstoreError: The target's tables are not those of this cpstore, as for :meth:`SQLAlchemySaver.setup`.
         UnknownSourceError: The source is no file, or has no tables.
         SameDatabaseError: Source and target are the same tables.
         UnknownThreadError: The source has no such thread. Nothing is written then.
@@ -102,7 +103,7 @@ def _opened(source: Database, target: Database) -> tuple[Door, Door]:
 def _door(database: Database, engines_of: Callable[[str | URL], Engines]) -> Door:
     if isinstance(database, SQLAlchemySaver):
         return database._door
-    return door_of(engines_of(database), TABLES)
+    return door_of(engines_of(database), MODELS)
 
 
 def _thread_ids(threads: Sequence[str] | None) -> list[str] | None:

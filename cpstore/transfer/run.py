@@ -8,15 +8,19 @@ from dataclasses import dataclass, field
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from cpstore import foreign, ops, places
+from cpstore.dialects import Mode
 from cpstore.doors import Door
 from cpstore.errors import (
-    NotMigratedError,
+    CpstoreError,
     OtherHistoryError,
     SameDatabaseError,
     TransferIncompleteError,
     UnknownSourceError,
     UnknownThreadError,
 )
+from cpstore.migrations import explain
+from cpstore.models import Models
+from cpstore.ops import Unit
 from cpstore.transfer.amounts import Meter, Progress, Transferred
 from cpstore.transfer.sqlite_saver import SqliteSaverTransfer
 from cpstore.transfer.steps import Steps, call
@@ -26,6 +30,12 @@ __all__ = ["Run"]
 
 _THREADS = 500
 """So many ids of threads are read at a time."""
+
+
+_refusal: Unit[[Models], CpstoreError | None] = Unit(
+    Mode.READ, lambda connection, _, models: explain(connection, models)
+)
+"""Gives the error that says why rows cannot be stored; None if they can."""
 
 
 @dataclass
@@ -74,14 +84,15 @@ class Run:
             return
         columns = yield from call(self.source, ops.columns, foreign.NAMES)
         tables = foreign.sqlite_saver_tables(columns)
-        if tables is None:
+        if tables is None or self.source.models.tables.checkpoints.name not in foreign.NAMES:
             raise UnknownSourceError
         self.source = self.source.on(tables)
         self._is_sqlite_saver = True
 
     def _check_target(self) -> Steps[None]:
-        if (yield from call(self.target, ops.lacks_tables)):
-            raise NotMigratedError
+        refusal = yield from call(self.target, _refusal, self.target.models)
+        if refusal is not None:
+            raise refusal
         here = yield from call(self.source, ops.identity)
         if here is not None and here == (yield from call(self.target, ops.identity)):
             raise SameDatabaseError

@@ -1,0 +1,54 @@
+"""The migrations of cpstore's tables: what a database has, and the way to the newest revision.
+
+The only room that imports Alembic. All of it works on a database URL, on an application's engine, or on a
+connection with an open transaction: then all that is done rolls back with it. Where a database has its tables
+is said by `schema` and `prefix`, as in :class:`~cpstore.SQLAlchemySaver`; a `schema_translate_map` of the
+engine is followed.
+"""
+
+from __future__ import annotations
+
+from cpstore.migrations.scripts import config, head, include_name, scripts
+from cpstore.migrations.sql import grants, sql
+from cpstore.migrations.status import State, Status
+from cpstore.migrations.steps import take_turn
+from cpstore.migrations.ways import (
+    aadopt,
+    acheck,
+    acurrent,
+    adopt,
+    amigrate,
+    astamp,
+    aupgrade,
+    check,
+    current,
+    explain,
+    migrate,
+    stamp,
+    upgrade,
+)
+
+__all__ = [
+    "State",
+    "Status",
+    "aadopt",
+    "acheck",
+    "acurrent",
+    "adopt",
+    "amigrate",
+    "astamp",
+    "aupgrade",
+    "check",
+    "config",
+    "current",
+    "explain",
+    "grants",
+    "head",
+    "include_name",
+    "migrate",
+    "scripts",
+    "sql",
+    "stamp",
+    "take_turn",
+    "upgrade",
+]

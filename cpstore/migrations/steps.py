@@ -1,0 +1,89 @@
+"""What is done to a database on one connection, in one transaction. Who opened it ends it."""
+
+from __future__ import annotations
+
+import threading
+
+from alembic import command
+from sqlalchemy import Connection
+
+from cpstore.dialects import Dialect, Mode, dialect_for
+from cpstore.errors import NotMigratedError
+from cpstore.migrations.scripts import config, head
+from cpstore.migrations.status import FIRST, State, Status, placed, refusal, status_of
+from cpstore.models import models_of
+from cpstore.names import Names
+
+__all__ = [
+    "TURN_SECONDS",
+    "adopt_on",
+    "done",
+    "one_at_a_time",
+    "speak",
+    "stamp_on",
+    "take_turn",
+    "upgrade_on",
+]
+
+TURN_SECONDS = 120
+"""So long a migration waits for another one, or for a table that somebody else has locked."""
+
+one_at_a_time = threading.Lock()
+"""Alembic's proxies are global to a process."""
+
+
+def speak(name: str, names: Names) -> Dialect:
+    """Give the dialect of a database, on our tables."""
+    return dialect_for(name, models_of(names).tables)
+
+
+def take_turn(connection: Connection, names: Names | None = None) -> None:
+    """Begin a migration on a connection: from here to the end of its transaction nobody else migrates.
+
+    Raises:
+        MigrationTurnError: Another process migrates and did not end in time.
+    """
+    sql = speak(connection.dialect.name, names or Names())
+    sql.begin(connection, Mode.WRITE)
+    sql.wait_for_migration_turn(connection, TURN_SECONDS)
+
+
+def upgrade_on(connection: Connection, names: Names, revision: str) -> None:
+    """Migrate to a revision. Nothing is done if the database has it already.
+
+    Raises:
+        CpstoreError: The database is not one that the scripts can upgrade.
+    """
+    status = status_of(connection, names)
+    if done(status, revision):
+        return
+    if refused := refusal(status):
+        raise refused
+    names = placed(connection, names)
+    speak(connection.dialect.name, names).make_schema(connection)
+    command.upgrade(config(connection, names), revision)
+
+
+def stamp_on(connection: Connection, names: Names, revision: str) -> None:
+    """Write down that the database is at a revision, whatever it has."""
+    command.stamp(config(connection, placed(connection, names)), revision)
+
+
+def adopt_on(connection: Connection, names: Names) -> None:
+    """Take over the tables of langgraph-checkpoint-postgres, as they are.
+
+    Raises:
+        CpstoreError: They are not there, or they are not as its newest version makes them.
+    """
+    status = status_of(connection, names)
+    if status.state is State.OFFICIAL:
+        stamp_on(connection, names, FIRST)
+    elif status.revision is None:
+        nothing = "There are no tables to adopt here. Run `cpstore db upgrade`, which makes new ones."
+        raise refusal(status) or NotMigratedError(nothing)
+
+
+def done(status: Status, revision: str) -> bool:
+    """Tell whether a database has a revision, and has what belongs to it."""
+    wanted = head() if revision == "head" else revision
+    return status.revision == wanted and status.state in (State.CURRENT, State.BEHIND)

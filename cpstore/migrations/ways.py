@@ -1,0 +1,192 @@
+"""What can be done with a database's tables: look, upgrade, stamp, adopt. Sync and async."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from sqlalchemy import Connection, Engine
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from cpstore.errors import CpstoreError, NotMigratedError
+from cpstore.migrations import indexes, status, steps
+from cpstore.migrations.status import Status, status_of
+from cpstore.migrations.targets import AsyncTarget, Target, arun, reading, run, turn, writing
+from cpstore.models import Models
+from cpstore.names import Names, names_of
+
+__all__ = [
+    "aadopt",
+    "acheck",
+    "acurrent",
+    "adopt",
+    "amigrate",
+    "astamp",
+    "aupgrade",
+    "check",
+    "current",
+    "explain",
+    "migrate",
+    "stamp",
+    "upgrade",
+]
+
+
+def check(target: Target, *, schema: str | None = None, prefix: str = "") -> Status:
+    """Tell what a database has. Only reads.
+
+    Args:
+        target: A database URL, an engine, or a connection.
+        schema: Where the tables are; None: where the connection looks for them.
+        prefix: What their names begin with.
+    """
+    return run(target, partial(_check, names=names_of(schema, prefix)))
+
+
+async def acheck(target: AsyncTarget, *, schema: str | None = None, prefix: str = "") -> Status:
+    """Async version of :func:`check`."""
+    return await arun(target, partial(_check, names=names_of(schema, prefix)))
+
+
+def current(target: Target, *, schema: str | None = None, prefix: str = "") -> str | None:
+    """Give the revision that a database has; None if it has none. Only reads."""
+    return check(target, schema=schema, prefix=prefix).revision
+
+
+async def acurrent(target: AsyncTarget, *, schema: str | None = None, prefix: str = "") -> str | None:
+    """Async version of :func:`current`."""
+    return (await acheck(target, schema=schema, prefix=prefix)).revision
+
+
+def upgrade(target: Target, revision: str = "head", *, schema: str | None = None, prefix: str = "") -> None:
+    """Migrate a database, all or nothing. Nothing is written if it is at `revision` already.
+
+    A schema that is not there is made. Processes that start together take turns. On PostgreSQL, indexes for
+    tables that are there already are built first, while others go on writing: without a transaction, so they
+    stay if the rest fails; and only on an engine that can give two connections.
+
+    Args:
+        target: A database URL, an engine, or a connection, in whose transaction all of it happens.
+        revision: The revision to reach.
+        schema: Where the tables are; None: where the connection looks for them.
+        prefix: What their names begin with.
+
+    Raises:
+        MigrationTurnError: Another process migrates and did not end in time (120 seconds).
+        NewerDatabaseError: The database was migrated by a newer cpstore.
+        ForeignTablesError: Tables of these names are there, and cpstore did not make them.
+    """
+    run(target, partial(_upgrade, names=names_of(schema, prefix), revision=revision))
+
+
+async def aupgrade(
+    target: AsyncTarget, revision: str = "head", *, schema: str | None = None, prefix: str = ""
+) -> None:
+    """Async version of :func:`upgrade`."""
+    await arun(target, partial(_upgrade, names=names_of(schema, prefix), revision=revision))
+
+
+def stamp(target: Target, revision: str, *, schema: str | None = None, prefix: str = "") -> None:
+    """Write down that a database is at a revision, without running a script.
+
+    Args:
+        target: A database URL, an engine, or a connection, in whose transaction it happens.
+        revision: The revision, `head`, or `base` for none.
+        schema: Where the tables are; None: where the connection looks for them.
+        prefix: What their names begin with.
+
+    Raises:
+        MigrationTurnError: As :func:`upgrade`.
+    """
+    run(target, partial(_stamp, names=names_of(schema, prefix), revision=revision))
+
+
+async def astamp(target: AsyncTarget, revision: str, *, schema: str | None = None, prefix: str = "") -> None:
+    """Async version of :func:`stamp`."""
+    await arun(target, partial(_stamp, names=names_of(schema, prefix), revision=revision))
+
+
+def adopt(target: Target, *, schema: str | None = None) -> None:
+    """Take over a database of langgraph-checkpoint-postgres in place, and migrate it to the newest revision.
+
+    Its tables and rows stay as they are, so the official saver can go on beside cpstore. Again is harmless.
+
+    Args:
+        target: A database URL, an engine, or a connection, in whose transaction all of it happens.
+        schema: Where the tables are; None: where the connection looks for them.
+
+    Raises:
+        NotMigratedError: There are no such tables.
+        ForeignTablesError: The tables are others, or of an older langgraph-checkpoint-postgres.
+        MigrationTurnError: As :func:`upgrade`.
+    """
+    run(target, partial(_adopt, names=names_of(schema, "")))
+
+
+async def aadopt(target: AsyncTarget, *, schema: str | None = None) -> None:
+    """Async version of :func:`adopt`."""
+    await arun(target, partial(_adopt, names=names_of(schema, "")))
+
+
+def migrate(engine: Engine, models: Models) -> None:
+    """Bring the tables of models to the newest revision; those of an application have only to be there.
+
+    Raises:
+        NotMigratedError: The tables are an application's, and are not there.
+        CpstoreError: As :func:`upgrade`.
+    """
+    if models.names is not None:
+        _upgrade(engine, models.names, "head")
+        return
+    with engine.connect() as connection:
+        if missing := explain(connection, models):
+            raise missing
+
+
+async def amigrate(engine: AsyncEngine, models: Models) -> None:
+    """Async version of :func:`migrate`."""
+    await arun(engine, lambda on: migrate(on, models))  # type: ignore[arg-type]
+
+
+def explain(connection: Connection, models: Models) -> CpstoreError | None:
+    """Give the error that says why a table or a column was not found; None if it is another reason."""
+    if models.names is not None:
+        return status.explanation(status_of(connection, models.names))
+    if status.lacks(connection, models.tables):
+        return NotMigratedError(
+            "The tables are not in this database. Run the migrations of your application."
+        )
+    return None
+
+
+def _check(on: Engine | Connection, names: Names) -> Status:
+    with reading(on) as connection:
+        return status_of(connection, names)
+
+
+def _upgrade(on: Engine | Connection, names: Names, revision: str) -> None:
+    if steps.done(_check(on, names), revision):
+        return
+    if isinstance(on, Engine):
+        _build_indexes(on, names)
+    with writing(on, names) as connection:
+        steps.upgrade_on(connection, names, revision)
+
+
+def _build_indexes(engine: Engine, names: Names) -> None:
+    with engine.connect() as connection:
+        wanted = indexes.gives_two(engine.pool) and indexes.wanted(connection, names)
+    if wanted:
+        builder = engine.execution_options(isolation_level="AUTOCOMMIT")
+        with turn(engine, names), builder.connect() as connection:
+            indexes.build(connection, names)
+
+
+def _stamp(on: Engine | Connection, names: Names, revision: str) -> None:
+    with writing(on, names) as connection:
+        steps.stamp_on(connection, names, revision)
+
+
+def _adopt(on: Engine | Connection, names: Names) -> None:
+    with writing(on, names) as connection:
+        steps.adopt_on(connection, names)
+    _upgrade(on, names, "head")
