@@ -56,10 +56,13 @@ from cpstore.records import (
 )
 
 __all__ = [
+    "damage_named",
     "decode",
     "decode_histories",
+    "dump_document",
     "encode_checkpoint",
     "encode_writes",
+    "is_inline",
 ]
 
 _INLINE_CHARACTERS = 256
@@ -86,13 +89,13 @@ def encode_checkpoint(
     values = checkpoint.get("channel_values") or {}
     inline = {}
     if places.inlines(serde):
-        inline = {channel: value for channel, value in values.items() if _is_inline(value)}
+        inline = {channel: value for channel, value in values.items() if is_inline(value)}
     elif keys is None:
         keys = Only()
     return CheckpointRecord(
         key=key,
         parent_checkpoint_id=address.checkpoint_id,
-        checkpoint=_dump_document(serde, key, checkpoint, inline),
+        checkpoint=_document(serde, key, checkpoint, inline),
         metadata=dump_metadata(kept_metadata(get_checkpoint_metadata(config, metadata), keys)),
         blobs=tuple(
             _encode_blob(serde, key, channel, version, values)
@@ -134,7 +137,7 @@ def decode_histories(
         decoded[channel] = {"writes": [_decode_write(serde, key, write) for key, write in history.writes]}
         if history.seed is not None:
             row, blob = history.seed
-            with _damage_named(row.key):
+            with damage_named(row.key):
                 seed = _values(serde, row, [blob] if blob else [], {channel})
                 decoded[channel]["seed"] = seed[channel]
     return decoded
@@ -146,12 +149,12 @@ def decode(serde: SerializerProtocol, loaded: LoadedCheckpoint) -> CheckpointTup
     Raises:
         UnreadableValueError: A value, or the row itself, cannot be read.
     """
-    with _damage_named(loaded.row.key):
+    with damage_named(loaded.row.key):
         return _decode(serde, loaded)
 
 
 @contextmanager
-def _damage_named(key: Key) -> Iterator[None]:
+def damage_named(key: Key) -> Iterator[None]:
     """Whatever a damaged row does to its reader, the error names the row."""
     try:
         yield
@@ -175,9 +178,7 @@ def _decode(serde: SerializerProtocol, loaded: LoadedCheckpoint) -> CheckpointTu
     )
 
 
-def _dump_document(
-    serde: SerializerProtocol, key: Key, checkpoint: Checkpoint, inline: dict[str, Any]
-) -> str:
+def _document(serde: SerializerProtocol, key: Key, checkpoint: Checkpoint, inline: dict[str, Any]) -> str:
     document: dict[str, Any] = {**checkpoint, "channel_values": inline}
     versions = checkpoint.get("channel_versions") or {}
     bare = {
@@ -187,6 +188,15 @@ def _dump_document(
     }
     if bare:
         document[UNVERSIONED] = bare
+    return dump_document(document)
+
+
+def dump_document(document: dict[str, Any]) -> str:
+    """Give the text of a checkpoint's document.
+
+    Raises:
+        InvalidConfigError: A name in it has a character that PostgreSQL cannot store.
+    """
     text = json.dumps(document, allow_nan=False)
     if _SUSPICIOUS.search(text) and (broken := _broken_text(document)) is not None:
         raise InvalidConfigError(
@@ -220,7 +230,7 @@ def _encode_blob(
     return Blob(name, text, *places.dump(serde, values[channel], places.of_blob(key, name, text)))
 
 
-def _is_inline(value: Any) -> bool:
+def is_inline(value: Any) -> bool:
     """Tell whether JSON, and PostgreSQL's JSONB, keep a value exactly, and it is short.
 
     JSONB holds numbers as decimals: 1e16 would come back as an int, and -0.0 without its sign.
@@ -257,19 +267,18 @@ def _values(
     blobs: Iterable[Blob],
     wanted: Container[str] | None = None,
 ) -> dict[str, Any]:
-    """Give the values of channels; a blob goes before what the document says."""
+    """Give the values of channels: a blob goes before one that is inline, one that is encoded before both."""
     values = {}
-    for load, stored in (
-        (places.load_inline, row.part("channel_values")),
-        (places.load_text, row.unversioned),
-    ):
-        for channel, value in stored.items():
-            if wanted is None or channel in wanted:
-                values[channel] = load(serde, value, places.of_value(row.key, channel))
+    for channel, value in row.part("channel_values").items():
+        if wanted is None or channel in wanted:
+            values[channel] = places.load_inline(serde, value, places.of_value(row.key, channel))
     for blob in blobs:
         if blob.type != EMPTY:
             place = places.of_blob(row.key, blob.channel, blob.version)
             values[blob.channel] = places.load(serde, blob.type, blob.blob, place)
+    for channel, typed in row.unversioned.items():
+        if wanted is None or channel in wanted:
+            values[channel] = places.load_text(serde, typed, places.of_value(row.key, channel))
     return values
 
 

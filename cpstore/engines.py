@@ -9,6 +9,7 @@ import asyncio
 import sqlite3
 import time
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from sqlalchemy import URL, AsyncAdaptedQueuePool, Engine, QueuePool, create_engine, event, make_url
@@ -20,10 +21,21 @@ from cpstore.errors import (
     ConfigurationError,
     MemoryDatabaseError,
     MissingDriverError,
+    UnknownSourceError,
     UnsupportedDatabaseError,
 )
 
-__all__ = ["Engines", "capacity", "check_memory", "from_url", "in_event_loop", "is_memory", "normalise"]
+__all__ = [
+    "Engines",
+    "capacity",
+    "check_memory",
+    "from_url",
+    "has_sync",
+    "in_event_loop",
+    "is_memory",
+    "normalise",
+    "read_only",
+]
 
 _SYNC = {"sqlite+pysqlite", "postgresql+psycopg"}
 _ASYNC = {"sqlite+aiosqlite", "postgresql+psycopg", "postgresql+asyncpg"}
@@ -77,6 +89,39 @@ def from_url(url: str | URL, **options: Any) -> Engines:
         None if sync is None else _make_sync(sync, options),
         _make_async(url, options) if url.drivername in _ASYNC else None,
     )
+
+
+def has_sync(url: str | URL) -> bool:
+    """Tell whether a URL's own driver has a sync engine.
+
+    Raises:
+        ConfigurationError: As :func:`normalise`.
+    """
+    return normalise(url).drivername in _SYNC
+
+
+def read_only(url: str | URL) -> Engines:
+    """Make engines as :func:`from_url` does, which can only read.
+
+    Raises:
+        UnknownSourceError: It is an SQLite file that does not exist, which would be made.
+        ConfigurationError: As :func:`from_url`.
+        MissingDriverError: As :func:`from_url`.
+    """
+    url = normalise(url)
+    if url.get_backend_name() == "sqlite":
+        return from_url(url if is_memory(url) else _unwritable(url))
+    return from_url(url, execution_options={"postgresql_readonly": True})
+
+
+def _unwritable(url: URL) -> URL:
+    name = url.database or ""
+    if not name.startswith("file:"):
+        file = Path(name)
+        if not file.is_file():
+            raise UnknownSourceError(f"There is no file {name}")
+        url = url.set(database=file.resolve().as_uri())
+    return url.update_query_dict({"mode": "ro", "uri": "true"})
 
 
 def _sync_twin(url: URL, options: dict[str, Any]) -> URL | None:
@@ -169,6 +214,8 @@ def _pool_options(url: URL, pool: type[QueuePool]) -> dict[str, Any]:
 def _configured(engine: Engine) -> Engine:
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _configure_sqlite)
+        if engine.url.query.get("mode") != "ro":
+            event.listen(engine, "connect", _configure_writing_sqlite)
     return engine
 
 
@@ -176,6 +223,11 @@ def _configure_sqlite(connection: Any, _record: Any) -> None:
     cursor = connection.cursor()
     # Wait for another writer rather than fail: a write of ours takes milliseconds, a migration seconds.
     cursor.execute(f"PRAGMA busy_timeout = {_BUSY_SECONDS * 1000}")
+    cursor.close()
+
+
+def _configure_writing_sqlite(connection: Any, _record: Any) -> None:
+    cursor = connection.cursor()
     _use_write_ahead_log(cursor)
     # A checkpoint that `put` returned for must survive a power cut. NORMAL may lose the last ones of a WAL.
     cursor.execute("PRAGMA synchronous = FULL")

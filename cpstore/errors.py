@@ -7,7 +7,9 @@ cannot say::
     ├── ConfigurationError (ValueError)
     │   ├── UnsupportedDatabaseError
     │   ├── MissingDriverError (ImportError)
-    │   └── MemoryDatabaseError
+    │   ├── MemoryDatabaseError
+    │   ├── UnknownSourceError
+    │   └── SameDatabaseError
     ├── InvalidConfigError (ValueError)
     ├── AsyncOnlyError (RuntimeError)
     ├── NotMigratedError
@@ -18,11 +20,16 @@ cannot say::
     ├── UnreadableValueError (ValueError)
     │   └── TypeNotAllowedError
     ├── ThreadExistsError (ValueError)
+    │   └── OtherHistoryError
     ├── UnknownCheckpointError (LookupError)
+    ├── UnknownThreadError (LookupError)
+    ├── TransferIncompleteError
     └── MigrationTurnError (TimeoutError)
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 __all__ = [
     "AsyncOnlyError",
@@ -35,21 +42,45 @@ __all__ = [
     "MissingDriverError",
     "NewerDatabaseError",
     "NotMigratedError",
+    "OtherHistoryError",
     "OutdatedDatabaseError",
+    "SameDatabaseError",
     "ThreadExistsError",
+    "TransferIncompleteError",
     "TypeNotAllowedError",
     "UnknownCheckpointError",
+    "UnknownSourceError",
+    "UnknownThreadError",
     "UnreadableValueError",
     "UnstorableValueError",
     "UnsupportedDatabaseError",
 ]
 
 
+_NAMED = 20
+"""So many threads are named in a message."""
+
+
 class CpstoreError(Exception):
     """cpstore could not do what it was asked."""
 
     def __init__(self, message: str | None = None) -> None:
-        super().__init__(message or " ".join((self.__doc__ or "").split()))
+        super().__init__(message or self._from_docstring())
+
+    @classmethod
+    def _from_docstring(cls) -> str:
+        return " ".join((cls.__doc__ or "").split())
+
+
+class _OfThreadsError(CpstoreError):
+    """Something is the matter with threads."""
+
+    def __init__(self, threads: Sequence[str]) -> None:
+        self.threads = tuple(threads)
+        named = ", ".join(map(repr, self.threads[:_NAMED]))
+        more = len(self.threads) - _NAMED
+        rest = f" and {more} more" if more > 0 else ""
+        super().__init__(f"{self._from_docstring()} Threads: {named}{rest}")
 
 
 class ConfigurationError(CpstoreError, ValueError):
@@ -70,6 +101,18 @@ class MemoryDatabaseError(ConfigurationError):
     LangGraph calls the saver from several threads, so each of them would see another database. Create the
     engine with `poolclass=StaticPool`, or let `SQLAlchemySaver.from_url("sqlite://")` make it.
     """
+
+
+class UnknownSourceError(ConfigurationError):
+    """There is nothing to transfer from.
+
+    The source is no file that exists, or a database that has the tables neither of cpstore, nor of
+    langgraph-checkpoint-postgres, nor of langgraph-checkpoint-sqlite.
+    """
+
+
+class SameDatabaseError(ConfigurationError):
+    """Source and target of the transfer are the same tables."""
 
 
 class InvalidConfigError(CpstoreError, ValueError):
@@ -132,6 +175,25 @@ class ThreadExistsError(CpstoreError, ValueError):
 
 class UnknownCheckpointError(CpstoreError, LookupError):
     """The root graph of this thread has no checkpoint with this id."""
+
+
+class OtherHistoryError(_OfThreadsError, ThreadExistsError):
+    """The target has rows of these threads that the source has not, and two histories cannot be one.
+
+    Nothing of them was written; all others were transferred. Delete them in the target and transfer again, or
+    leave them as they are.
+    """
+
+
+class UnknownThreadError(CpstoreError, LookupError):
+    """The source has no thread with this id."""
+
+
+class TransferIncompleteError(_OfThreadsError):
+    """The target has another number of rows of these threads than were read in the source.
+
+    Somebody else wrote or deleted some meanwhile. Transfer again when nobody does.
+    """
 
 
 class MigrationTurnError(CpstoreError, TimeoutError):

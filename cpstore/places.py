@@ -25,10 +25,14 @@ __all__ = [
     "load_inline",
     "load_text",
     "of_blob",
+    "of_document",
     "of_value",
     "of_write",
     "rebinder_for",
 ]
+
+Change = Callable[[tuple[str, bytes], bytes, bytes], tuple[str, bytes]]
+"""Gives a value's type and bytes anew, from those that it has, its place, and the place that it comes to."""
 
 
 class Place(NamedTuple):
@@ -51,6 +55,11 @@ def of_blob(key: Key, channel: str, version: str) -> Place:
 def of_value(key: Key, channel: str) -> Place:
     """Give the place of a value without a version, in its checkpoint."""
     return Place(("value", *key, channel), f"channel {channel!r} of {described(key)}")
+
+
+def of_document(key: Key) -> Place:
+    """Give the place of a document that is one value with all its channels, as other savers have it."""
+    return Place(("document", *key), f"the document of {described(key)}")
 
 
 def of_write(key: Key, task_id: str, idx: int, channel: str) -> Place:
@@ -129,39 +138,50 @@ def described(key: Key) -> str:
     return f"thread {key.thread_id!r}{namespace}, checkpoint {key.checkpoint_id!r}"
 
 
-def rebinder_for(serde: SerializerProtocol, target: str) -> Rebinder | None:
+def rebinder_for(serde: SerializerProtocol | None, target: str | None = None) -> Rebinder | None:
     """Give what binds values to another thread; None if the serializer does not bind them to places."""
     return Rebinder(serde, target) if hasattr(serde, "rebind") else None
 
 
 class Rebinder:
-    """Binds the values of rows to another thread, for a serializer that binds values to places.
+    """Binds the values of rows anew, for a serializer that binds values to places.
 
     Args:
         serde: The serializer; it has a method `rebind`.
-        target: The other thread.
+        target: The thread that they come to; None: their own.
     """
 
-    def __init__(self, serde: Any, target: str) -> None:
+    def __init__(self, serde: Any, target: str | None = None) -> None:
         self._serde = serde
         self._target = target
 
     def __call__(self, part: str, row: dict[str, Any]) -> dict[str, Any]:
-        """Give a row of a table, by column names, as it is to stand in the other thread.
+        """Give a row of a table, by column names, as it is to stand in the thread that it comes to.
 
         Raises:
             UnreadableValueError: A value in it is not bound to its place; the message names the place.
         """
+        return self._changed(part, row, self._serde.rebind)
+
+    def opened(self, part: str, row: dict[str, Any]) -> dict[str, Any]:
+        """Give a row with its values as they were encoded, so that it can be compared with another.
+
+        Raises:
+            UnreadableValueError: As for a call.
+        """
+        return self._changed(part, row, lambda typed, place, _: self._serde.open_at(typed, place))
+
+    def _changed(self, part: str, row: dict[str, Any], change: Change) -> dict[str, Any]:
         key = Key(row["thread_id"], row["checkpoint_ns"], row.get("checkpoint_id", ""))
         if part == "checkpoints":
-            return row | {"checkpoint": self._document(key, row["checkpoint"])}
+            return row | {"checkpoint": self._document(key, row["checkpoint"], change)}
         if row["blob"] is None:
             return row
-        kind, blob = self._moved(key, row["type"], row["blob"], lambda at: _place_of(part, at, row))
+        kind, blob = self._moved(key, (row["type"], row["blob"]), partial(_place_of, part, row), change)
         return row | {"type": kind, "blob": blob}
 
-    def _document(self, key: Key, text: str) -> str:
-        """Bind the values in a document; those that stand there as they are get sealed, if they may."""
+    def _document(self, key: Key, text: str, change: Change) -> str:
+        """Change the values in a document; those that stand there as they are get sealed, if they may."""
         document = parsed_object(text)
         if document is None:
             return text
@@ -171,15 +191,18 @@ class Rebinder:
         if not found:
             return text
         document |= {"channel_values": {}, UNVERSIONED: {}}
-        for channel, (kind, blob) in found.items():
-            kind, moved = self._moved(key, kind, blob, partial(of_value, channel=channel))
+        for channel, value in found.items():
+            kind, moved = self._moved(key, value, partial(of_value, channel=channel), change)
             document[UNVERSIONED][channel] = [kind, base64.b64encode(moved).decode("ascii")]
         return json.dumps(document)
 
-    def _moved(self, key: Key, kind: str, blob: bytes, place: Callable[[Key], Place]) -> tuple[str, bytes]:
-        here, there = place(key), place(key._replace(thread_id=self._target))
+    def _moved(
+        self, key: Key, typed: tuple[str, bytes], place: Callable[[Key], Place], change: Change
+    ) -> tuple[str, bytes]:
+        here = place(key)
+        there = here if self._target is None else place(key._replace(thread_id=self._target))
         try:
-            kind, moved = self._serde.rebind((kind, blob), bytes(here), bytes(there))
+            kind, moved = change(typed, bytes(here), bytes(there))
         except Exception as error:
             raise _unreadable(self._serde, error, here) from _shown(self._serde, error)
         return kind, moved
@@ -189,7 +212,7 @@ def _inline(document: dict[str, Any]) -> Iterable[tuple[str, Any]]:
     return object_in(document, "channel_values").items()
 
 
-def _place_of(part: str, key: Key, row: dict[str, Any]) -> Place:
+def _place_of(part: str, row: dict[str, Any], key: Key) -> Place:
     if part == "blobs":
         return of_blob(key, row["channel"], row["version"])
     return of_write(key, row["task_id"], row["idx"], row["channel"])

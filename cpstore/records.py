@@ -45,7 +45,8 @@ TASKS = "__pregel_tasks"
 """LangGraph's channel of pending sends. Before checkpoint format 4 they were writes of the parent."""
 
 UNVERSIONED = "__unversioned__"
-"""Where a checkpoint's document holds encoded values that have no version, and so can have no blob."""
+"""Where a checkpoint's document holds encoded values that have no version, and so can have no blob; and, of
+a checkpoint that another saver made, those that differ from the blob of their version."""
 
 EMPTY = "empty"
 """The type of a blob that tells that its channel had no value at this version. It has no bytes."""
@@ -193,7 +194,7 @@ class CheckpointRow:
 
     @property
     def unversioned(self) -> dict[str, Any]:
-        """Values without a version, which no blob can hold: their type, and their bytes in base 64."""
+        """Values that no blob can hold: their type, and their bytes in base 64."""
         return self.part(UNVERSIONED)
 
     def has_inline(self, channel: str) -> bool:

@@ -32,6 +32,7 @@ ROOMS: dict[str, set[str]] = {
     "serde": {"errors", "ormsgpack", *ABOVE},
     "places": {"errors", "records", "serde", *ABOVE},
     "codec": {"addresses", "errors", "metadata", "places", "records", *ABOVE},
+    "documents": {"addresses", "codec", "errors", "metadata", "places", "records", "serde", *ABOVE},
     "queries": {"addresses", "metadata", "records", *ABOVE},
     "names": {"errors"},
     "models": {"errors", "names", "sqlalchemy"},
@@ -40,13 +41,18 @@ ROOMS: dict[str, set[str]] = {
     "engines": {"errors", "sqlalchemy"},
     "migrations": {"dialects", "engines", "errors", "models", "names", "sqlalchemy", "alembic"},
     "alembic": {"models", "names"},
+    "foreign": {"models", "sqlalchemy"},
     "doors": {"dialects", "engines", "errors", "models", "ops", "sqlalchemy"},
     "saver": {
         *("addresses", "codec", "doors", "engines", "errors", "metadata", "models", "names", "ops", "places"),
         *("plans", "queries", "records", "retention", "serde", "summaries", "sqlalchemy", *ABOVE),
     },
     "server": {"errors", "saver"},
-    "cli": {"errors", "migrations"},
+    "transfer": {
+        *("addresses", "dialects", "documents", "doors", "engines", "errors", "foreign", "migrations"),
+        *("models", "ops", "places", "records", "saver", "sqlalchemy", *ABOVE),
+    },
+    "cli": {"engines", "errors", "migrations", "names", "saver", "transfer", "sqlalchemy"},
     "": {"engines", "errors", "metadata", "models", "plans", "saver", "serde", "summaries"},
 }
 FENCED = {"alembic", "sqlalchemy", "ormsgpack", *ABOVE}

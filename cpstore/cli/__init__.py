@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import click
+from sqlalchemy.exc import DBAPIError
 
 from cpstore.cli.db import db
+from cpstore.cli.transfer import transfer
 from cpstore.errors import CpstoreError
 
 __all__ = ["main"]
 
 
 class _OneLineErrors(click.Group):
-    """Shows an error of cpstore as one line that says what to do, without a traceback."""
+    """Shows an error of cpstore or of the database as one line, without a traceback."""
 
     def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)
         except CpstoreError as error:
             raise click.ClickException(str(error)) from error
+        except (DBAPIError, OSError) as error:  # asyncpg cannot connect: an OSError
+            told = str(getattr(error, "orig", error)).strip() or type(error).__name__
+            raise click.ClickException(told.splitlines()[0]) from error
 
 
 @click.group(cls=_OneLineErrors)
@@ -27,3 +32,4 @@ def main() -> None:
 
 
 main.add_command(db)
+main.add_command(transfer)

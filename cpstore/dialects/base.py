@@ -19,7 +19,7 @@ from cpstore.dialects.browsing import Browsing
 from cpstore.dialects.keys import Step
 from cpstore.dialects.reading import Reading
 from cpstore.dialects.structure import Structuring
-from cpstore.dialects.writing import Writing
+from cpstore.dialects.transfer import Transferring
 
 __all__ = ["Dialect", "Mode", "Step"]
 
@@ -34,7 +34,7 @@ class Mode(enum.Enum):
     STATEMENT = "one write, all or nothing: a single statement where the database can say it in one"
 
 
-class Dialect(Writing, Reading, Structuring, Browsing):
+class Dialect(Transferring, Reading, Structuring, Browsing):
     """One database's way to say what cpstore needs.
 
     Args:

@@ -129,6 +129,12 @@ class PostgreSQL(Dialect):
             for rights, table in zip(_RIGHTS, tables, strict=True)
         )
 
+    def identity(self, connection: Connection) -> tuple[Any, ...] | None:
+        """Say which server and table it is; nothing is known of a table without rows."""
+        table = select(func.pg_postmaster_start_time(), func.current_database(), column("tableoid"))
+        row = connection.execute(table.select_from(self.tables.checkpoints).limit(1)).first()
+        return None if row is None else tuple(map(str, row))
+
     def may_lack_tables(self, error: DBAPIError) -> bool:
         """Decide by SQLSTATE."""
         return _sqlstate(error) in _LACKS_TABLES

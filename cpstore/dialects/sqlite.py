@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, Table, delete, false, func, literal_column, select
@@ -68,6 +69,14 @@ class SQLite(Dialect):
         """Rewrite the file without the free pages, and empty the write-ahead log into it."""
         connection.exec_driver_sql("VACUUM")
         connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").close()
+
+    def identity(self, connection: Connection) -> tuple[Any, ...] | None:
+        """Say which file and table it is; of a database in memory, which connection has it."""
+        (file,) = (row[2] for row in connection.exec_driver_sql("PRAGMA database_list") if row[1] == "main")
+        if not file:
+            return id(connection.connection.driver_connection), self.tables.checkpoints.fullname
+        there = Path(file).stat()
+        return there.st_dev, there.st_ino, self.tables.checkpoints.fullname
 
     def bound_keys(self, width: int, name: str = "keys") -> Select[Any]:
         """One JSON array of all keys."""

@@ -10,12 +10,12 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from cpstore.dialects import Dialect, Mode
+from cpstore.dialects import Dialect, Mode, dialect_for
 from cpstore.doors.base import migrations
 from cpstore.doors.turns import aturn
 from cpstore.engines import check_memory, in_event_loop
 from cpstore.errors import AsyncOnlyError
-from cpstore.models import Models
+from cpstore.models import Models, Tables
 from cpstore.ops import Unit
 
 __all__ = ["AsyncEngineDoor"]
@@ -42,7 +42,7 @@ class AsyncEngineDoor:
         check_memory(engine.sync_engine)
         self._engine = engine
         self._sql = sql
-        self._models = models
+        self.models = models
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def run(self, unit: Unit[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -65,6 +65,10 @@ class AsyncEngineDoor:
             await self._explain(error)
             raise
 
+    def on(self, tables: Tables) -> AsyncEngineDoor:
+        """Give a door to other tables of the same database."""
+        return AsyncEngineDoor(self._engine, dialect_for(self._engine.dialect.name, tables), self.models)
+
     def migrate(self) -> None:
         """Bring the database to the newest revision, from a thread that has no event loop.
 
@@ -78,7 +82,7 @@ class AsyncEngineDoor:
         """Bring the database to the newest revision."""
         self._loop = asyncio.get_running_loop()
         async with aturn(self._engine.sync_engine):
-            await migrations().amigrate(self._engine, self._models)
+            await migrations().amigrate(self._engine, self.models)
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:
         loop = self._loop
@@ -104,6 +108,6 @@ class AsyncEngineDoor:
     async def _explain(self, error: DBAPIError) -> None:
         if self._sql.may_lack_tables(error):
             explain = migrations().explain
-            reason = await self._run_sync(Mode.READ, lambda connection: explain(connection, self._models))
+            reason = await self._run_sync(Mode.READ, lambda connection: explain(connection, self.models))
             if reason is not None:
                 raise reason from error

@@ -6,6 +6,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import ParamSpec, Protocol, TypeVar
 
+from cpstore.models import Models, Tables
 from cpstore.ops import Unit
 
 __all__ = ["Door", "migrations"]
@@ -17,11 +18,18 @@ T = TypeVar("T")
 class Door(Protocol):
     """What the saver needs to know of a database connection: two ways to run one unit of work."""
 
+    @property
+    def models(self) -> Models:
+        """The models of the tables that it was made for."""
+
     def run(self, unit: Unit[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a unit of work."""
 
     async def arun(self, unit: Unit[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Async version of :meth:`run`."""
+
+    def on(self, tables: Tables) -> Door:
+        """Give a door to other tables of the same database."""
 
     def migrate(self) -> None:
         """Bring the database to the newest revision."""

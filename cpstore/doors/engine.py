@@ -10,12 +10,12 @@ from typing import ParamSpec, TypeVar
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
-from cpstore.dialects import Dialect, Mode
+from cpstore.dialects import Dialect, Mode, dialect_for
 from cpstore.doors.base import migrations
 from cpstore.doors.threads import Threads
 from cpstore.doors.turns import turn
 from cpstore.engines import capacity, check_memory
-from cpstore.models import Models
+from cpstore.models import Models, Tables
 from cpstore.ops import Unit
 
 __all__ = ["EngineDoor"]
@@ -40,7 +40,7 @@ class EngineDoor:
         check_memory(engine)
         self._engine = engine
         self._sql = sql
-        self._models = models
+        self.models = models
         self._threads = Threads(capacity(engine.pool))
 
     def run(self, unit: Unit[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -56,10 +56,14 @@ class EngineDoor:
         """Async version of :meth:`run`. A call that is cancelled ends when its unit has ended."""
         return await self._threads.run(lambda: self.run(unit, *args, **kwargs))
 
+    def on(self, tables: Tables) -> EngineDoor:
+        """Give a door to other tables of the same database."""
+        return EngineDoor(self._engine, dialect_for(self._engine.dialect.name, tables), self.models)
+
     def migrate(self) -> None:
         """Bring the database to the newest revision."""
         with turn(self._engine):
-            migrations().migrate(self._engine, self._models)
+            migrations().migrate(self._engine, self.models)
 
     async def amigrate(self) -> None:
         """Async version of :meth:`migrate`."""
@@ -85,6 +89,6 @@ class EngineDoor:
     def _explain(self, error: DBAPIError) -> None:
         if self._sql.may_lack_tables(error):
             with self._begin(Mode.READ) as connection:
-                reason = migrations().explain(connection, self._models)
+                reason = migrations().explain(connection, self.models)
             if reason is not None:
                 raise reason from error

@@ -6,6 +6,7 @@ from typing import ParamSpec, TypeVar
 
 from cpstore.doors.async_engine import AsyncEngineDoor
 from cpstore.doors.engine import EngineDoor
+from cpstore.models import Models, Tables
 from cpstore.ops import Unit
 
 __all__ = ["TwinDoor"]
@@ -21,6 +22,11 @@ class TwinDoor:
         self._sync = sync
         self._async = asynchronous
 
+    @property
+    def models(self) -> Models:
+        """The models of their tables."""
+        return self._sync.models
+
     def run(self, unit: Unit[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a unit of work on the sync engine."""
         return self._sync.run(unit, *args, **kwargs)
@@ -28,6 +34,10 @@ class TwinDoor:
     async def arun(self, unit: Unit[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a unit of work on the async engine."""
         return await self._async.arun(unit, *args, **kwargs)
+
+    def on(self, tables: Tables) -> TwinDoor:
+        """Give a door to other tables of the same database."""
+        return TwinDoor(self._sync.on(tables), self._async.on(tables))
 
     def migrate(self) -> None:
         """Bring the database to the newest revision."""

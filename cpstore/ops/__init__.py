@@ -12,23 +12,43 @@ from cpstore.ops.structure import (
     prune,
     reclaim,
 )
+from cpstore.ops.transfer import (
+    all_thread_ids,
+    columns,
+    identity,
+    lacks_tables,
+    present_keys,
+    row_counts,
+    row_keys,
+    rows,
+    store_rows,
+)
 from cpstore.ops.unit import Unit
 from cpstore.ops.writing import delete_thread, put, put_writes
 
 __all__ = [
     "Unit",
+    "all_thread_ids",
     "checkpoints_of_runs",
+    "columns",
     "copy_thread",
     "delete_checkpoints",
     "delete_thread",
     "delta_history",
     "get",
     "history",
+    "identity",
+    "lacks_tables",
     "page",
+    "present_keys",
     "prune",
     "put",
     "put_writes",
     "reclaim",
+    "row_counts",
+    "row_keys",
+    "rows",
+    "store_rows",
     "thread_ids",
     "threads",
 ]

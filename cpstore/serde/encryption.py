@@ -80,6 +80,14 @@ class AESGCMSerializer(SerializerProtocol):
         """Bind an encrypted value to another place, with the current key, without decoding it."""
         return self._seal(*self._open(*data, old), new)
 
+    def open_at(self, data: tuple[str, bytes], place: bytes) -> tuple[str, bytes]:
+        """Decrypt a value that must be bound to this place, without decoding it.
+
+        Raises:
+            UnreadableValueError: As :meth:`loads_at`.
+        """
+        return self._open(*data, place)
+
     def with_msgpack_allowlist(self, extra_allowlist: Iterable[TypeName | type]) -> Self:
         """Give a serializer whose values may be of more types."""
         allow = getattr(self.serde, "with_msgpack_allowlist", None)
