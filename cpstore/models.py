@@ -35,7 +35,15 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.orm import DeclarativeBase, Mapped, foreign, mapped_column, relationship, remote
+from sqlalchemy.orm import (
+    DeclarativeBase,
+    Mapped,
+    MappedAsDataclass,
+    foreign,
+    mapped_column,
+    relationship,
+    remote,
+)
 from sqlalchemy.schema import conv
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
@@ -233,7 +241,8 @@ def declare_models(base: Any, *, schema: str | None = None, prefix: str = "") ->
     """Declare the three models on an application's own base, so that its migrations make the tables.
 
     Give the result to the saver as `models=`. The application's autogenerate sees the tables as its own, and
-    finds nothing to do once it has made them; `setup()` of the saver makes nothing.
+    finds nothing to do once it has made them; `setup()` of the saver makes nothing. On SQLite, Alembic leaves
+    out the index on `run_id`, which is on an expression: add it where runs are deleted often.
 
     Args:
         base: A declarative base of the application, or a `MetaData`.
@@ -244,10 +253,11 @@ def declare_models(base: Any, *, schema: str | None = None, prefix: str = "") ->
         ConfigurationError: The base is none, or has such a table already, or the names cannot be names.
     """
     names = names_of(schema, prefix)
-    if isinstance(base, MetaData):
-        base = type("Base", (DeclarativeBase,), {"metadata": base})
-    if not isinstance(getattr(base, "metadata", None), MetaData):
+    metadata = base if isinstance(base, MetaData) else getattr(base, "metadata", None)
+    if not isinstance(metadata, MetaData):
         raise ConfigurationError(f"Pass a declarative base or a MetaData, not {base!r}")
+    if base is metadata or issubclass(base, MappedAsDataclass):  # which takes no columns of a mixin
+        base = type("Base", (DeclarativeBase,), {"metadata": metadata})
     there = {table.name for table in base.metadata.tables.values()}
     if taken := there & {names.of(table) for table in _KEYS}:
         raise ConfigurationError(f"The base has a table {min(taken)!r} already: choose a prefix")
@@ -268,7 +278,7 @@ def _declared(base: Any, names: Names) -> Models:
             "__tablename__": names.of(table),
             "__table_args__": _table_args(table, names),
         }
-        return new_class(name, (columns, base), exec_body=lambda namespace: namespace.update(body))
+        return new_class(names.of(name), (columns, base), exec_body=lambda namespace: namespace.update(body))
 
     return _complete(
         Models(
