@@ -203,8 +203,9 @@ async def test_nothing_is_lost_when_tasks_are_cancelled(
     async def cancelled(number: int) -> str:
         await asyncio.sleep(chance.random() / 5)
         task = asyncio.create_task(_anything(saver, number, chance))
-        await asyncio.sleep(chance.random() ** 3 / 20)
-        task.cancel()
+        if number % 10:  # the others are never cancelled
+            await asyncio.sleep(chance.random() ** 3 / 20)
+            task.cancel()
         (result,) = await asyncio.gather(task, return_exceptions=True)
         if isinstance(result, Exception):
             raise result
