@@ -11,6 +11,7 @@ cannot say::
     ├── InvalidConfigError (ValueError)
     ├── AsyncOnlyError (RuntimeError)
     ├── NotMigratedError
+    ├── DatabaseBusyError (TimeoutError)
     ├── UnstorableValueError (TypeError)
     ├── UnreadableValueError (ValueError)
     │   └── TypeNotAllowedError
@@ -25,6 +26,7 @@ __all__ = [
     "AsyncOnlyError",
     "ConfigurationError",
     "CpstoreError",
+    "DatabaseBusyError",
     "InvalidConfigError",
     "MemoryDatabaseError",
     "MigrationTurnError",
@@ -82,6 +84,14 @@ class NotMigratedError(CpstoreError):
     """The tables of cpstore are not in this database.
 
     Run `cpstore db upgrade --url …`, or call `saver.setup()` (async: `await saver.asetup()`) once.
+    """
+
+
+class DatabaseBusyError(CpstoreError, TimeoutError):
+    """Somebody else kept this SQLite database locked for the whole busy timeout; nothing was changed.
+
+    Look for a process or a task that leaves a write transaction open. If writers only queue up, let them wait
+    longer: `connect_args={"timeout": 60}`, in seconds.
     """
 
 

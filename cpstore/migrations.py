@@ -16,6 +16,7 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from cpstore.dialects import Mode, dialect_for
@@ -81,6 +82,7 @@ def upgrade(engine: Engine, revision: str = "head") -> None:
 
     Raises:
         MigrationTurnError: Another process migrates and did not end in time.
+        DatabaseBusyError: As that, on SQLite, or another process writes.
     """
     if current(engine) == _resolve(revision):
         return
@@ -104,7 +106,12 @@ async def aupgrade(engine: AsyncEngine, revision: str = "head") -> None:
 def take_turn(connection: Connection) -> None:
     """Begin a migration on a connection: from here to the end of the transaction nobody else migrates."""
     sql = dialect_for(connection.dialect.name, TABLES)
-    sql.begin(connection, Mode.WRITE)
+    try:
+        sql.begin(connection, Mode.WRITE)
+    except DBAPIError as error:
+        if named := sql.named(error):
+            raise named from error
+        raise
     sql.take_migration_turn(connection, TURN_SECONDS)
 
 

@@ -54,7 +54,7 @@ def current(url: str) -> None:
 
 
 def _run(url: str, work: Callable[[Engine], T], awork: Callable[[AsyncEngine], Awaitable[T]]) -> T:
-    made = engines.from_url(url)
+    made = engines.from_url(url, pooler=True)  # there may be one, and nothing here is done twice
     if made.sync is not None:
         try:
             return work(made.sync)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from cpstore import ops
 from cpstore.dialects import Dialect, Mode
+from cpstore.doors import retries
 from cpstore.doors.base import migrations
+from cpstore.doors.retries import Call
 from cpstore.doors.turns import aturn
 from cpstore.engines import check_memory
 from cpstore.errors import AsyncOnlyError, NotMigratedError
@@ -57,9 +57,8 @@ class AsyncEngineDoor:
         """Run a unit of work in a transaction of its own."""
         self._loop = asyncio.get_running_loop()
         try:
-            return await self._run_sync(
-                unit.mode, lambda connection: unit(connection, self._sql, *args, **kwargs)
-            )
+            call = Call(self._engine.sync_engine, self._sql, unit, *args, **kwargs)
+            return await retries.arun(call, self._attempt)
         except DBAPIError as error:
             await self._explain(error)
             raise
@@ -92,19 +91,17 @@ class AsyncEngineDoor:
         """Dispose the engine."""
         await self._engine.dispose()
 
-    async def _run_sync(self, mode: Mode, work: Callable[[Connection], T]) -> T:
-        def begin(connection: Connection) -> T:
-            self._sql.begin(connection, mode)
-            return work(connection)
-
-        async with aturn(self._engine.sync_engine), self._engines[mode].begin() as connection:
-            return await connection.run_sync(begin)
+    async def _attempt(self, call: Call[T]) -> T:
+        async with aturn(self._engine.sync_engine), self._engines[call.mode].begin() as connection:
+            return await connection.run_sync(call)
 
     async def _explain(self, error: DBAPIError) -> None:
-        if self._sql.may_lack_tables(error) and await self._run_sync(
-            ops.lacks_tables.mode, lambda connection: ops.lacks_tables(connection, self._sql)
-        ):
-            raise NotMigratedError from error
+        if named := self._sql.named(error):
+            raise named from error
+        if self._sql.may_lack_tables(error):
+            looking = Call(self._engine.sync_engine, self._sql, ops.lacks_tables)
+            if await retries.arun(looking, self._attempt):
+                raise NotMigratedError from error
 
 
 def _in_event_loop() -> bool:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from cpstore import ops
 from cpstore.dialects import Dialect, Mode
+from cpstore.doors import retries
 from cpstore.doors.base import migrations
+from cpstore.doors.retries import Call
 from cpstore.doors.turns import turn
 from cpstore.engines import check_memory
 from cpstore.errors import NotMigratedError
@@ -44,15 +45,19 @@ class EngineDoor:
     def run(self, unit: Unit[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a unit of work in a transaction of its own."""
         try:
-            with self._begin(unit.mode) as connection:
-                return unit(connection, self._sql, *args, **kwargs)
+            return retries.run(Call(self._engine, self._sql, unit, *args, **kwargs), self._attempt)
         except DBAPIError as error:
             self._explain(error)
             raise
 
     async def arun(self, unit: Unit[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Async version of :meth:`run`. A call that is cancelled ends when its unit has ended."""
-        return await _in_thread(lambda: self.run(unit, *args, **kwargs))
+        try:
+            return await retries.arun(Call(self._engine, self._sql, unit, *args, **kwargs), self._aattempt)
+        except DBAPIError as error:
+            explained = error
+            await _in_thread(lambda: self._explain(explained))
+            raise
 
     def migrate(self) -> None:
         """Bring the database to the newest revision."""
@@ -71,17 +76,19 @@ class EngineDoor:
         """Async version of :meth:`close`."""
         await asyncio.to_thread(self.close)
 
-    @contextmanager
-    def _begin(self, mode: Mode) -> Iterator[Connection]:
-        with turn(self._engine), self._engines[mode].begin() as connection:
-            self._sql.begin(connection, mode)
-            yield connection
+    def _attempt(self, call: Call[T]) -> T:
+        with turn(self._engine), self._engines[call.mode].begin() as connection:
+            return call(connection)
+
+    async def _aattempt(self, call: Call[T]) -> T:
+        return await _in_thread(lambda: self._attempt(call))
 
     def _explain(self, error: DBAPIError) -> None:
+        if named := self._sql.named(error):
+            raise named from error
         if self._sql.may_lack_tables(error):
-            with self._begin(ops.lacks_tables.mode) as connection:
-                lacks = ops.lacks_tables(connection, self._sql)
-            if lacks:
+            looking = Call(self._engine, self._sql, ops.lacks_tables)
+            if retries.run(looking, self._attempt):
                 raise NotMigratedError from error
 
 

@@ -11,6 +11,7 @@ from cpstore.ops.structure import (
     delete_checkpoints,
     prune,
     reclaim,
+    retain,
 )
 from cpstore.ops.unit import Unit
 from cpstore.ops.writing import delete_thread, put, put_writes
@@ -30,6 +31,7 @@ __all__ = [
     "put",
     "put_writes",
     "reclaim",
+    "retain",
     "thread_ids",
     "threads",
 ]

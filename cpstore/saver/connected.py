@@ -47,6 +47,7 @@ class Connected(BaseCheckpointSaver[str]):
         *,
         serde: SerializerProtocol | None = None,
         metadata_keys: MetadataKeys | None = None,
+        pooler: bool = False,
         **engine_options: Any,
     ) -> Self:
         """Make a saver with engines of its own, to be used as it is, in `with`, or in `async with`.
@@ -56,13 +57,16 @@ class Connected(BaseCheckpointSaver[str]):
                 `sqlite://` is a database in memory.
             serde: As for the class.
             metadata_keys: As for the class.
+            pooler: The URL is that of a transaction pooler, such as pgbouncer. The drivers then prepare no
+                statements, which would stay behind in sessions that others go on in.
             engine_options: Given to SQLAlchemy's `create_engine` and `create_async_engine` as they are.
 
         Raises:
             ConfigurationError: The URL is none, or names a database or driver that is not supported.
             MissingDriverError: The driver is not installed; the message names the extra that brings it.
         """
-        saver = cls(engines.from_url(url, **engine_options), serde=serde, metadata_keys=metadata_keys)
+        made = engines.from_url(url, pooler=pooler, **engine_options)
+        saver = cls(made, serde=serde, metadata_keys=metadata_keys)
         saver._owns_engines = True
         return saver
 
@@ -71,6 +75,7 @@ class Connected(BaseCheckpointSaver[str]):
 
         Raises:
             MigrationTurnError: Another process migrates and did not end in time.
+            DatabaseBusyError: As that, on SQLite, or another process writes.
         """
         self._door.migrate()
 
@@ -130,7 +135,7 @@ class Connected(BaseCheckpointSaver[str]):
         meanwhile. PostgreSQL's autovacuum does its part by itself: there, nothing is done.
 
         Raises:
-            sqlalchemy.exc.OperationalError: Somebody else uses the file.
+            DatabaseBusyError: Somebody else uses the file.
         """
         self._door.run(ops.reclaim)
 
