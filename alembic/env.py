@@ -70,7 +70,7 @@ async def run_async(engine: AsyncEngine) -> None:
 
 
 def run_online() -> None:
-    sync, asynchronous = engines.from_url(url())
+    sync, asynchronous = engines.from_url(url(), pooler=True)
     if sync is not None:
         with sync.begin() as connection:
             run_in_turn(connection)

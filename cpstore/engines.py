@@ -42,6 +42,18 @@ _ASYNC = {"sqlite+aiosqlite", "postgresql+psycopg", "postgresql+asyncpg"}
 _DRIVERS = {"sqlite": "sqlite+pysqlite", "postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg"}
 _EXTRAS = {"sqlite+aiosqlite": "sqlite", "postgresql+psycopg": "postgres", "postgresql+asyncpg": "asyncpg"}
 
+_STATELESS: dict[str, dict[str, Any]] = {
+    "postgresql+psycopg": {"prepare_threshold": None},
+    "postgresql+asyncpg": {
+        # The first is asyncpg's own, the others are SQLAlchemy's. It prepares each statement anyway: without
+        # a name, so that asyncpg sends it once more where it is executed.
+        "statement_cache_size": 0,
+        "prepared_statement_cache_size": 0,
+        "prepared_statement_name_func": str,
+    },
+}
+"""By driver, what lets it leave nothing in a session: the next statement may run in another one."""
+
 _BUSY_SECONDS = 30
 _SQLITE_BUSY, _SQLITE_READONLY = 5, 8
 
@@ -72,12 +84,18 @@ def normalise(url: str | URL) -> URL:
     return named
 
 
-def from_url(url: str | URL, **options: Any) -> Engines:
-    """Make the engines that the URL's driver allows. `options` go to SQLAlchemy as they are.
+def from_url(url: str | URL, *, pooler: bool = False, **options: Any) -> Engines:
+    """Make the engines that the URL's driver allows.
 
     psycopg serves sync and async. asyncpg is async, and has a psycopg engine beside it for sync calls where
     that is installed and the URL says nothing that only asyncpg understands. `sqlite://` is sync, and the
     saver runs it in threads; `sqlite+aiosqlite://` is async.
+
+    Args:
+        url: The database.
+        pooler: A transaction pooler is between us and PostgreSQL, so sessions must be left as they were.
+            Nothing to SQLite.
+        options: Given to SQLAlchemy as they are. `connect_args` go before ours.
 
     Raises:
         ConfigurationError: As :func:`normalise`.
@@ -86,8 +104,10 @@ def from_url(url: str | URL, **options: Any) -> Engines:
     url = normalise(url)
     sync = url if url.drivername in _SYNC else _sync_twin(url, options)
     return Engines(
-        None if sync is None else _make_sync(sync, options),
-        _make_async(url, options) if url.drivername in _ASYNC else None,
+        None if sync is None else _make_sync(sync, _options(sync, QueuePool, pooler, options)),
+        _make_async(url, _options(url, AsyncAdaptedQueuePool, pooler, options))
+        if url.drivername in _ASYNC
+        else None,
     )
 
 
@@ -131,7 +151,7 @@ def _sync_twin(url: URL, options: dict[str, Any]) -> URL | None:
 
 def _make_sync(url: URL, options: dict[str, Any]) -> Engine:
     try:
-        engine = create_engine(url, **_pool_options(url, QueuePool) | options)
+        engine = create_engine(url, **options)
     except ImportError as error:
         raise _missing_driver(url) from error
     return _configured(engine)
@@ -139,7 +159,7 @@ def _make_sync(url: URL, options: dict[str, Any]) -> Engine:
 
 def _make_async(url: URL, options: dict[str, Any]) -> AsyncEngine:
     try:
-        engine = create_async_engine(url, **_pool_options(url, AsyncAdaptedQueuePool) | options)
+        engine = create_async_engine(url, **options)
     except ImportError as error:
         raise _missing_driver(url) from error
     _configured(engine.sync_engine)
@@ -199,34 +219,31 @@ def capacity(pool: Any) -> int | None:
     return 1 if isinstance(pool, (StaticPool, AssertionPool)) else None
 
 
-def _pool_options(url: URL, pool: type[QueuePool]) -> dict[str, Any]:
-    """Give a memory database its one connection, which callers take in turn, from any thread."""
-    if not is_memory(url):
-        return {}
-    return {
-        "poolclass": pool,
-        "pool_size": 1,
-        "max_overflow": 0,
-        "connect_args": {"check_same_thread": False},
-    }
+def _options(url: URL, pool: type[QueuePool], pooler: bool, options: dict[str, Any]) -> dict[str, Any]:
+    """Give our options for an engine below the caller's.
+
+    A memory database has one connection, which callers take in turn, from any thread.
+    """
+    alone = {"poolclass": pool, "pool_size": 1, "max_overflow": 0} if is_memory(url) else {}
+    arguments = _connect_args(url, pooler) | options.get("connect_args", {})
+    return alone | options | {"connect_args": arguments}
+
+
+def _connect_args(url: URL, pooler: bool) -> dict[str, Any]:
+    if url.get_backend_name() == "sqlite":
+        threads = {"check_same_thread": False} if is_memory(url) else {}
+        # Wait for another writer rather than fail: a write of ours takes milliseconds, a migration seconds.
+        return threads if "timeout" in url.query else {**threads, "timeout": _BUSY_SECONDS}
+    return _STATELESS[url.drivername] if pooler else {}
 
 
 def _configured(engine: Engine) -> Engine:
-    if engine.dialect.name == "sqlite":
+    if engine.dialect.name == "sqlite" and engine.url.query.get("mode") != "ro":
         event.listen(engine, "connect", _configure_sqlite)
-        if engine.url.query.get("mode") != "ro":
-            event.listen(engine, "connect", _configure_writing_sqlite)
     return engine
 
 
 def _configure_sqlite(connection: Any, _record: Any) -> None:
-    cursor = connection.cursor()
-    # Wait for another writer rather than fail: a write of ours takes milliseconds, a migration seconds.
-    cursor.execute(f"PRAGMA busy_timeout = {_BUSY_SECONDS * 1000}")
-    cursor.close()
-
-
-def _configure_writing_sqlite(connection: Any, _record: Any) -> None:
     cursor = connection.cursor()
     _use_write_ahead_log(cursor)
     # A checkpoint that `put` returned for must survive a power cut. NORMAL may lose the last ones of a WAL.

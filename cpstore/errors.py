@@ -16,6 +16,7 @@ cannot say::
     │   └── OutdatedDatabaseError
     ├── NewerDatabaseError
     ├── ForeignTablesError
+    ├── DatabaseBusyError (TimeoutError)
     ├── UnstorableValueError (TypeError)
     ├── UnreadableValueError (ValueError)
     │   └── TypeNotAllowedError
@@ -35,6 +36,7 @@ __all__ = [
     "AsyncOnlyError",
     "ConfigurationError",
     "CpstoreError",
+    "DatabaseBusyError",
     "ForeignTablesError",
     "InvalidConfigError",
     "MemoryDatabaseError",
@@ -151,6 +153,14 @@ class ForeignTablesError(CpstoreError):
     Choose a `schema` or a `prefix` for cpstore's tables. Tables of langgraph-checkpoint-postgres can be
     adopted (`cpstore db adopt`) once its newest `setup()` has run; a file of langgraph-checkpoint-sqlite can
     be moved (`cpstore transfer`).
+    """
+
+
+class DatabaseBusyError(CpstoreError, TimeoutError):
+    """Somebody else kept this SQLite database locked for the whole busy timeout; nothing was changed.
+
+    Look for a process or a task that leaves a write transaction open. If writers only queue up, let them wait
+    longer: `connect_args={"timeout": 60}`, in seconds.
     """
 
 

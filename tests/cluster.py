@@ -69,6 +69,10 @@ class Cluster:
         log = f"--log={self.directory / 'server.log'}"
         self.run("pg_ctl", "start", f"--pgdata={self.data}", "--wait", log, f"--options={settings}")
 
+    def stop(self) -> None:
+        """Stop the server under its clients, and wait until it has ended."""
+        self.run("pg_ctl", "stop", f"--pgdata={self.data}", "--mode=fast", "--wait")
+
     @contextmanager
     def guarded(self, *others: Path) -> Iterator[None]:
         """Stop the server and remove its directory and `others` at the end, even that of a killed process.
@@ -118,13 +122,20 @@ class Cluster:
 
 @contextmanager
 def running(binaries: Path) -> Iterator[URL]:
+    """The URL of a new cluster's server, as :func:`started` has it."""
+    with started(binaries) as cluster:
+        yield cluster.url
+
+
+@contextmanager
+def started(binaries: Path) -> Iterator[Cluster]:
     """A new cluster's server, from the folder of an installation's programs; nothing of it is left behind."""
     with lent_directory(None) as programs, lent_directory(memory()) as directory:
         cluster = Cluster(within_reach(binaries, programs), directory, free_port())
         cluster.create()
         with cluster.guarded(programs):
             cluster.start()
-            yield cluster.url
+            yield cluster
 
 
 @contextmanager

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import sqlite3
 import time
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
@@ -14,7 +15,7 @@ from sqlalchemy import URL, Engine, QueuePool, create_engine
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from cpstore import SQLAlchemySaver
-from tests import postgres
+from tests import pooler, postgres
 from tests.ways import WAYS, Dialect, Door, Way
 
 if TYPE_CHECKING:
@@ -29,11 +30,13 @@ pytest.register_assert_rewrite("langgraph.checkpoint.conformance.spec")
 SECONDS_TO_RETURN_CONNECTIONS = 2.0
 
 SERVER = pytest.StashKey[str]()
+POOLER = pytest.StashKey[str]()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     used = config.stash.get(SERVER, "not used")
     terminalreporter.write_line(f"PostgreSQL server of the tests: {used}")
+    terminalreporter.write_line(f"Transaction pooler of the tests: {config.stash.get(POOLER, 'not used')}")
 
 
 # Databases: one migrated template per dialect and session, a copy of it per test.
@@ -48,6 +51,21 @@ def postgres_server(pytestconfig: pytest.Config) -> Iterator[postgres.Server]:
         version = postgres.ask(server.url, "SHOW server_version")
         pytestconfig.stash[SERVER] = f"{version}, provided by {server.provider} in {seconds:.1f} s"
         yield server
+
+
+@pytest.fixture(scope="session")
+def pgbouncer(pytestconfig: pytest.Config) -> Iterator[pooler.Program]:
+    """A pgbouncer to start. Where none can be had its tests are not run, which is said; in CI they fail."""
+    with ExitStack() as stack:
+        try:
+            found = stack.enter_context(pooler.program())
+        except pooler.NoPoolerError as error:
+            pytestconfig.stash[POOLER] = f"NONE, its tests were not run: {error}"
+            if os.environ.get("CI"):
+                raise
+            pytest.skip(str(error))
+        pytestconfig.stash[POOLER] = f"{found.version}, provided by {found.provider}"
+        yield found
 
 
 @pytest.fixture(scope="session")

@@ -453,7 +453,7 @@ def test_a_source_url_can_only_read(urls: tuple[str, str], pair: Pair) -> None:
     fill(pair.source, 1)
     door = door_of(read_only(urls[0]), MODELS)
     with pytest.raises(Exception, match=r"(?i)read-?only"):
-        door.run(prune, "thread 0", 0, False)
+        door.run(prune, "thread 0", 0)
     door.close()
     assert transfer(urls[0], pair.target).threads == 1
 

@@ -20,6 +20,7 @@ from cpstore.dialects.keys import Step
 from cpstore.dialects.reading import Reading
 from cpstore.dialects.structure import Structuring
 from cpstore.dialects.transfer import Transferring
+from cpstore.errors import CpstoreError
 
 __all__ = ["Dialect", "Mode", "Step"]
 
@@ -112,3 +113,24 @@ class Dialect(Transferring, Reading, Structuring, Browsing):
         Overridden where the database gives errors a code, which saves looking at the tables after each one.
         """
         return True
+
+    def was_undone(self, error: DBAPIError) -> bool:
+        """Tell whether the database undid a transaction only because others were in its way.
+
+        Overridden where transactions run side by side, so that one of two that collide must begin again.
+        """
+        return False
+
+    def may_answer_soon(self, error: Exception) -> bool:
+        """Tell whether a connection that could not be made may be made within seconds.
+
+        Overridden where the database is a server, which can be restarted.
+        """
+        return False
+
+    def named(self, error: DBAPIError) -> CpstoreError | None:
+        """Give the error of cpstore that says what `error` means, and what to do about it.
+
+        Overridden where the database's own error leaves that open.
+        """
+        return None

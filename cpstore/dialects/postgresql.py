@@ -23,7 +23,7 @@ from sqlalchemy import (
     table,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, Insert, dialect, insert
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.schema import CreateIndex, CreateSchema, DropIndex
 
 from cpstore.dialects.base import Dialect, Mode
@@ -57,6 +57,12 @@ _RIGHTS = (
 
 _TURN = func.hashtextextended("cpstore", 0)
 """The advisory lock of who migrates."""
+_UNDONE = {"40001", "40P01"}
+"""SQLSTATE of a serialization failure and of a deadlock."""
+
+_CONNECTION_EXCEPTION = "08"
+_ANSWERS_SOON = {"53300", "57P01", "57P02", "57P03"}
+"""SQLSTATE of a server that has too many connections, was told to stop, crashed, or starts or stops."""
 
 _CHAINED = 16
 """Up to so many rows are one CTE each, which is fastest; more of them go as arrays, in a statement that does
@@ -138,6 +144,17 @@ class PostgreSQL(Dialect):
     def may_lack_tables(self, error: DBAPIError) -> bool:
         """Decide by SQLSTATE."""
         return _sqlstate(error) in _LACKS_TABLES
+
+    def was_undone(self, error: DBAPIError) -> bool:
+        """Decide by SQLSTATE."""
+        return _sqlstate(error) in _UNDONE
+
+    def may_answer_soon(self, error: Exception) -> bool:
+        """Decide by SQLSTATE. Without one nobody answered, or it was libpq, which keeps it to itself."""
+        sqlstate = _sqlstate(error)
+        if sqlstate is None:
+            return isinstance(error, (OSError, OperationalError))
+        return sqlstate in _ANSWERS_SOON or sqlstate.startswith(_CONNECTION_EXCEPTION)
 
     # Writing: one statement each
 
@@ -296,5 +313,7 @@ def _columns(rows: list[dict[str, Any]], prefix: str) -> dict[str, Any]:
     return {f"{prefix}_{name}": [row[name] for row in rows] for name in rows[0]}
 
 
-def _sqlstate(error: DBAPIError) -> str | None:
-    return getattr(error.orig, "sqlstate", None)
+def _sqlstate(error: Exception) -> str | None:
+    # SQLAlchemy 2.0 lets asyncpg's own errors through when there is no connection yet.
+    driver_error = error.orig if isinstance(error, DBAPIError) else error
+    return getattr(driver_error, "sqlstate", None)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,10 +16,14 @@ from sqlalchemy.exc import DBAPIError
 
 from cpstore.dialects.base import Dialect, Mode
 from cpstore.dialects.keys import bound
+from cpstore.errors import DatabaseBusyError
 
 __all__ = ["SQLite"]
 
 _SQLITE_ERROR = 1
+_SQLITE_BUSY, _SQLITE_LOCKED = 5, 6
+_LOCKED = re.compile("database (table |schema )?is locked")
+"""What SQLite says with these two codes, for Python 3.10, which tells no code."""
 
 
 class SQLite(Dialect):
@@ -91,6 +97,17 @@ class SQLite(Dialect):
     def may_lack_tables(self, error: DBAPIError) -> bool:
         """SQLite has no code of its own for a missing table, only the general one."""
         return getattr(error.orig, "sqlite_errorcode", _SQLITE_ERROR) == _SQLITE_ERROR
+
+    def named(self, error: DBAPIError) -> DatabaseBusyError | None:
+        """Give a name to a lock that was not let go within the busy timeout."""
+        return DatabaseBusyError() if _is_busy(error.orig) else None
+
+
+def _is_busy(error: BaseException | None) -> bool:
+    code: int | None = getattr(error, "sqlite_errorcode", None)
+    if code is None:
+        return isinstance(error, sqlite3.OperationalError) and _LOCKED.match(str(error)) is not None
+    return code & 0xFF in (_SQLITE_BUSY, _SQLITE_LOCKED)
 
 
 @contextmanager

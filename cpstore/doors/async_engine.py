@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from cpstore.dialects import Dialect, Mode, dialect_for
-from cpstore.doors.base import migrations
+from cpstore.dialects import Dialect, dialect_for
+from cpstore.doors import retries
+from cpstore.doors.base import EXPLAIN, migrations
+from cpstore.doors.retries import Call
 from cpstore.doors.turns import aturn
 from cpstore.engines import check_memory, in_event_loop
 from cpstore.errors import AsyncOnlyError
@@ -58,9 +58,8 @@ class AsyncEngineDoor:
         """Run a unit of work in a transaction of its own."""
         self._loop = asyncio.get_running_loop()
         try:
-            return await self._run_sync(
-                unit.mode, lambda connection: unit(connection, self._sql, *args, **kwargs)
-            )
+            call = Call(self._engine.sync_engine, self._sql, unit, *args, **kwargs)
+            return await retries.arun(call, self._attempt)
         except DBAPIError as error:
             await self._explain(error)
             raise
@@ -97,17 +96,15 @@ class AsyncEngineDoor:
         """Dispose the engine."""
         await self._engine.dispose()
 
-    async def _run_sync(self, mode: Mode, work: Callable[[Connection], T]) -> T:
-        def transact(connection: Connection) -> T:
-            with self._sql.transaction(connection, mode):
-                return work(connection)
-
+    async def _attempt(self, call: Call[T]) -> T:
         async with aturn(self._engine.sync_engine), self._engine.connect() as connection:
-            return await connection.run_sync(transact)
+            return await connection.run_sync(call)
 
     async def _explain(self, error: DBAPIError) -> None:
+        if named := self._sql.named(error):
+            raise named from error
         if self._sql.may_lack_tables(error):
-            explain = migrations().explain
-            reason = await self._run_sync(Mode.READ, lambda connection: explain(connection, self.models))
+            looking = Call(self._engine.sync_engine, self._sql, EXPLAIN, self.models)
+            reason = await retries.arun(looking, self._attempt)
             if reason is not None:
                 raise reason from error

@@ -6,10 +6,15 @@ from importlib import import_module
 from types import ModuleType
 from typing import ParamSpec, Protocol, TypeVar
 
+from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
+
+from cpstore.dialects import Dialect, Mode
+from cpstore.errors import CpstoreError
 from cpstore.models import Models, Tables
 from cpstore.ops import Unit
 
-__all__ = ["Door", "migrations"]
+__all__ = ["EXPLAIN", "Door", "migrations"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -47,3 +52,15 @@ class Door(Protocol):
 def migrations() -> ModuleType:
     """Import :mod:`cpstore.migrations` late: Alembic is large, and a migrated database never needs it."""
     return import_module("cpstore.migrations")
+
+
+def _explain(connection: Connection, _sql: Dialect, models: Models) -> CpstoreError | None:
+    try:
+        reason: CpstoreError | None = migrations().explain(connection, models)
+    except DBAPIError:  # who asks may not have the right to look: the first error is better than this one
+        return None
+    return reason
+
+
+EXPLAIN: Unit[[Models], CpstoreError | None] = Unit(Mode.READ, _explain)
+"""Looks why a table or a column was not found."""

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import ParamSpec, TypeVar
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
-from cpstore.dialects import Dialect, Mode, dialect_for
-from cpstore.doors.base import migrations
+from cpstore.dialects import Dialect, dialect_for
+from cpstore.doors import retries
+from cpstore.doors.base import EXPLAIN, migrations
+from cpstore.doors.retries import Call
 from cpstore.doors.threads import Threads
 from cpstore.doors.turns import turn
 from cpstore.engines import capacity, check_memory
@@ -46,15 +46,19 @@ class EngineDoor:
     def run(self, unit: Unit[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a unit of work in a transaction of its own."""
         try:
-            with self._begin(unit.mode) as connection:
-                return unit(connection, self._sql, *args, **kwargs)
+            return retries.run(Call(self._engine, self._sql, unit, *args, **kwargs), self._attempt)
         except DBAPIError as error:
             self._explain(error)
             raise
 
     async def arun(self, unit: Unit[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Async version of :meth:`run`. A call that is cancelled ends when its unit has ended."""
-        return await self._threads.run(lambda: self.run(unit, *args, **kwargs))
+        try:
+            return await retries.arun(Call(self._engine, self._sql, unit, *args, **kwargs), self._aattempt)
+        except DBAPIError as error:
+            explained = error
+            await self._threads.run(lambda: self._explain(explained))
+            raise
 
     def on(self, tables: Tables) -> EngineDoor:
         """Give a door to other tables of the same database."""
@@ -77,18 +81,18 @@ class EngineDoor:
         """Async version of :meth:`close`."""
         await asyncio.to_thread(self.close)
 
-    @contextmanager
-    def _begin(self, mode: Mode) -> Iterator[Connection]:
-        with (
-            turn(self._engine),
-            self._engine.connect() as connection,
-            self._sql.transaction(connection, mode),
-        ):
-            yield connection
+    def _attempt(self, call: Call[T]) -> T:
+        with turn(self._engine), self._engine.connect() as connection:
+            return call(connection)
+
+    async def _aattempt(self, call: Call[T]) -> T:
+        return await self._threads.run(lambda: self._attempt(call))
 
     def _explain(self, error: DBAPIError) -> None:
+        if named := self._sql.named(error):
+            raise named from error
         if self._sql.may_lack_tables(error):
-            with self._begin(Mode.READ) as connection:
-                reason = migrations().explain(connection, self.models)
+            looking = Call(self._engine, self._sql, EXPLAIN, self.models)
+            reason = retries.run(looking, self._attempt)
             if reason is not None:
                 raise reason from error

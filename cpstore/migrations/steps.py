@@ -6,6 +6,7 @@ import threading
 
 from alembic import command
 from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
 
 from cpstore.dialects import Dialect, Mode, dialect_for
 from cpstore.errors import NotMigratedError
@@ -44,7 +45,12 @@ def take_turn(connection: Connection, names: Names | None = None) -> None:
         MigrationTurnError: Another process migrates and did not end in time.
     """
     sql = speak(connection.dialect.name, names or Names())
-    sql.begin(connection, Mode.WRITE)
+    try:
+        sql.begin(connection, Mode.WRITE)
+    except DBAPIError as error:
+        if named := sql.named(error):
+            raise named from error
+        raise
     sql.wait_for_migration_turn(connection, TURN_SECONDS)
 
 

@@ -44,7 +44,7 @@ def run(target: Target, work: Callable[[On], T]) -> T:
         return work(target)
     if not isinstance(target, (str, URL)):
         raise ConfigurationError(f"Pass a URL, an engine or a connection, not {type(target).__name__}")
-    made = engines.from_url(target)
+    made = engines.from_url(target, pooler=True)  # there may be one, and nothing here is done twice
     if made.sync is not None:
         try:
             return work(made.sync)

@@ -11,6 +11,7 @@ from cpstore.ops.structure import (
     delete_checkpoints,
     prune,
     reclaim,
+    retain,
 )
 from cpstore.ops.transfer import (
     all_thread_ids,
@@ -45,6 +46,7 @@ __all__ = [
     "put",
     "put_writes",
     "reclaim",
+    "retain",
     "row_counts",
     "row_keys",
     "rows",

@@ -15,7 +15,7 @@ from cpstore.plans import Chain, Removal, Removed, all_but, chain_of, keep_newes
 from cpstore.records import EMPTY, UNVERSIONED, Key, format_of, object_in, parsed_object, version_text
 from cpstore.structure import BlobPlace, Node, Place, StoredBlob, StoredWrites, Structure
 
-__all__ = ["checkpoints_of_runs", "copy_thread", "delete_checkpoints", "prune", "reclaim"]
+__all__ = ["checkpoints_of_runs", "copy_thread", "delete_checkpoints", "prune", "reclaim", "retain"]
 
 Rebinds = Callable[[str, dict[str, Any]], dict[str, Any]]
 """Gives a row of a table, by column names, as it is to stand in another thread."""
@@ -25,13 +25,25 @@ _KEYS = 5000
 
 
 @unit(Mode.WRITE)
-def prune(
+def prune(connection: Connection, sql: Dialect, thread_id: str, keep: int) -> None:
+    """Keep the newest checkpoints of each namespace of a thread; none: delete the thread."""
+    _prune(connection, sql, thread_id, keep, dry_run=False)
+
+
+@unit(Mode.WRITE, repeatable=False)
+def retain(
+    connection: Connection, sql: Dialect, thread_id: str, keep: int, newest: str | None, dry_run: bool
+) -> Removed:
+    """Prune a thread as :func:`prune` does, and tell what went, or would go.
+
+    If the newest checkpoint must be `newest`, a thread that went on since then is left alone.
+    """
+    return _prune(connection, sql, thread_id, keep, dry_run, newest)
+
+
+def _prune(
     connection: Connection, sql: Dialect, thread_id: str, keep: int, dry_run: bool, newest: str | None = None
 ) -> Removed:
-    """Keep the newest checkpoints of each namespace of a thread; none: delete the thread.
-
-    If the newest one must be `newest`, a thread that went on since then is left alone.
-    """
     structure = _read(connection, sql, thread_id)
     if newest is not None and structure.newest() != newest:
         return Removed()
@@ -56,7 +68,7 @@ def checkpoints_of_runs(connection: Connection, sql: Dialect, run_ids: Sequence[
     return found
 
 
-@unit(Mode.COPY)
+@unit(Mode.COPY, repeatable=False)
 def copy_thread(
     connection: Connection,
     sql: Dialect,

@@ -21,10 +21,17 @@ class Unit(Generic[P, T]):
     """A function on a sync connection, and what it needs from that connection.
 
     It opens no transaction and closes none: only the door that calls it does.
+
+    Attributes:
+        mode: What it needs from the connection.
+        work: The function.
+        repeatable: Done again after it took effect, it changes nothing and gives the same. One that is not
+            is not repeated when its connection dies while it is committed.
     """
 
     mode: Mode
     work: Callable[Concatenate[Connection, Dialect, P], T]
+    repeatable: bool = True
 
     def __call__(self, connection: Connection, sql: Dialect, *args: P.args, **kwargs: P.kwargs) -> T:
         """Do the work on `connection`."""
@@ -32,12 +39,12 @@ class Unit(Generic[P, T]):
 
 
 def unit(
-    mode: Mode,
+    mode: Mode, *, repeatable: bool = True
 ) -> Callable[[Callable[Concatenate[Connection, Dialect, P], T]], Unit[P, T]]:
-    """Make a function a unit of work that needs `mode`."""
+    """Make a function a unit of work; the arguments are those of :class:`Unit`."""
 
     def make(work: Callable[Concatenate[Connection, Dialect, P], T]) -> Unit[P, T]:
-        return Unit(mode, work)
+        return Unit(mode, work, repeatable)
 
     return make
 

@@ -16,6 +16,11 @@ class SQLAlchemySaver(Checkpoints, Threads, Views):
     methods run in worker threads. With an `AsyncEngine`, sync methods work only from threads beside the
     event loop that uses the saver, and raise :class:`~cpstore.AsyncOnlyError` elsewhere.
 
+    Each operation is a transaction. One whose connection turns out dead, or that PostgreSQL undid because of
+    a deadlock or a serialization failure, is done again on another connection, for some seconds; then the
+    error reaches the caller as it came. SQLite waits for the write lock as long as its busy timeout says, and
+    then the error is :class:`~cpstore.DatabaseBusyError`.
+
     Args:
         engine: The application's engine, or an :class:`~cpstore.Engines` of both kinds on one database. It is
             never changed and never disposed.

@@ -55,6 +55,7 @@ class Connected(BaseCheckpointSaver[str]):
         schema: str | None = None,
         prefix: str = "",
         models: Models | None = None,
+        pooler: bool = False,
         **engine_options: Any,
     ) -> Self:
         """Make a saver with engines of its own, to be used as it is, in `with`, or in `async with`.
@@ -67,13 +68,15 @@ class Connected(BaseCheckpointSaver[str]):
             schema: As for the class.
             prefix: As for the class.
             models: As for the class.
+            pooler: The URL is that of a transaction pooler, such as pgbouncer. The drivers then prepare no
+                statements, which would stay behind in sessions that others go on in.
             engine_options: Given to SQLAlchemy's `create_engine` and `create_async_engine` as they are.
 
         Raises:
             ConfigurationError: The URL is none, or names a database or driver that is not supported.
             MissingDriverError: The driver is not installed; the message names the extra that brings it.
         """
-        made = engines.from_url(url, **engine_options)
+        made = engines.from_url(url, pooler=pooler, **engine_options)
         saver = cls(
             made, serde=serde, metadata_keys=metadata_keys, schema=schema, prefix=prefix, models=models
         )
@@ -88,6 +91,7 @@ class Connected(BaseCheckpointSaver[str]):
             NewerDatabaseError: The database was migrated by a newer cpstore.
             ForeignTablesError: Tables of these names are there, and cpstore did not make them.
             NotMigratedError: The models are the application's (`models=`), and it has not made their tables.
+            DatabaseBusyError: As MigrationTurnError, on SQLite, or another process writes.
         """
         self._door.migrate()
 
@@ -147,7 +151,7 @@ class Connected(BaseCheckpointSaver[str]):
         meanwhile. PostgreSQL's autovacuum does its part by itself: there, nothing is done.
 
         Raises:
-            sqlalchemy.exc.OperationalError: Somebody else uses the file.
+            DatabaseBusyError: Somebody else uses the file.
         """
         self._door.run(ops.reclaim)
 

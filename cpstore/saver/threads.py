@@ -99,13 +99,13 @@ class Threads(Connected):
         """
         kept = kept_by(strategy)
         for thread_id in addresses.thread_ids(thread_ids):
-            self._door.run(ops.prune, thread_id, kept, False)
+            self._door.run(ops.prune, thread_id, kept)
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Async version of :meth:`prune`."""
         kept = kept_by(strategy)
         for thread_id in addresses.thread_ids(thread_ids):
-            await self._door.arun(ops.prune, thread_id, kept, False)
+            await self._door.arun(ops.prune, thread_id, kept)
 
     def retention(
         self,
@@ -145,7 +145,7 @@ class Threads(Connected):
         while not rule.done:
             found = self._door.run(ops.thread_ids, rule.after, rule.batch, rule.thread_ids)
             for thread_id, kept, newest in rule.decide(found):
-                removed += self._door.run(ops.prune, thread_id, kept, dry_run, newest)
+                removed += self._door.run(ops.retain, thread_id, kept, newest, dry_run)
             rule = rule.following(found)
         return replace(removed, after=rule.after)
 
@@ -165,6 +165,6 @@ class Threads(Connected):
         while not rule.done:
             found = await self._door.arun(ops.thread_ids, rule.after, rule.batch, rule.thread_ids)
             for thread_id, kept, newest in rule.decide(found):
-                removed += await self._door.arun(ops.prune, thread_id, kept, dry_run, newest)
+                removed += await self._door.arun(ops.retain, thread_id, kept, newest, dry_run)
             rule = rule.following(found)
         return replace(removed, after=rule.after)
