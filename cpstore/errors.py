@@ -17,6 +17,8 @@ cannot say::
     ├── NewerDatabaseError
     ├── ForeignTablesError
     ├── DatabaseBusyError (TimeoutError)
+    ├── TransactionError (RuntimeError)
+    │   └── TransactionOverError
     ├── UnstorableValueError (TypeError)
     ├── UnreadableValueError (ValueError)
     │   └── TypeNotAllowedError
@@ -48,6 +50,8 @@ __all__ = [
     "OutdatedDatabaseError",
     "SameDatabaseError",
     "ThreadExistsError",
+    "TransactionError",
+    "TransactionOverError",
     "TransferIncompleteError",
     "TypeNotAllowedError",
     "UnknownCheckpointError",
@@ -161,6 +165,18 @@ class DatabaseBusyError(CpstoreError, TimeoutError):
 
     Look for a process or a task that leaves a write transaction open. If writers only queue up, let them wait
     longer: `connect_args={"timeout": 60}`, in seconds.
+    """
+
+
+class TransactionError(CpstoreError, RuntimeError):
+    """This cannot be done in the transaction that the saver has joined."""
+
+
+class TransactionOverError(TransactionError):
+    """The block has ended in which this saver was in the application's transaction.
+
+    Make another one with `saver.within(…)`, or use the saver that it was made from. Runs must end before the
+    block does: with `durability="async"`, too, LangGraph waits for its last checkpoint in `invoke`.
     """
 
 

@@ -63,6 +63,19 @@ class Dialect(Transferring, Reading, Structuring, Browsing):
         Overridden where a database locks too late unless it is told before the first statement.
         """
 
+    def join(self, connection: Connection) -> None:
+        """Open the driver's transaction, in a transaction of SQLAlchemy that a caller has begun.
+
+        Overridden where a driver begins late, so that a savepoint would be the whole transaction.
+        """
+
+    def commits_at_once(self, connection: Connection) -> bool:
+        """Tell whether a connection has no transactions: each statement is committed as it ends.
+
+        Overridden by each database: drivers say it in their own ways.
+        """
+        raise NotImplementedError
+
     def reclaim(self, connection: Connection) -> None:
         """Give the space of deleted rows back to the file system.
 

@@ -89,6 +89,11 @@ class PostgreSQL(Dialect):
         with _level(connection, _LEVELS[mode]), super().transaction(connection, mode):
             yield
 
+    def commits_at_once(self, connection: Connection) -> bool:
+        """Both drivers, or SQLAlchemy's adapters of them, have an attribute for it."""
+        adapted: Any = connection.connection.dbapi_connection
+        return bool(adapted.autocommit)
+
     def try_migration_turn(self, connection: Connection, seconds: int) -> bool:
         """Try an advisory lock of the transaction, which works behind a transaction pooler too."""
         bounded = func.set_config("lock_timeout", f"{seconds}s", True)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, Table, delete, false, func, literal_column, select
+from sqlalchemy import ColumnElement, Connection, Select, Table, func, literal_column, select
 from sqlalchemy.dialects.sqlite import Insert, insert
 from sqlalchemy.exc import DBAPIError
 
@@ -64,12 +64,25 @@ class SQLite(Dialect):
 
         A writer begins IMMEDIATE. One that read first and asks for the write lock later fails at once when
         another wrote in between, whatever its busy timeout is; one that waits at the start does not. Where
-        the application's engine has already begun, a delete that matches nothing takes the lock.
+        the application's engine has already begun, nothing was done yet, so it can be begun again.
         """
+        if mode is not Mode.READ:
+            if _in_transaction(connection):
+                connection.exec_driver_sql("ROLLBACK")
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+        elif not _in_transaction(connection):
+            connection.exec_driver_sql("BEGIN")
+
+    def join(self, connection: Connection) -> None:
+        """Take the write lock: a graph reads first and writes later, which fails if another wrote between."""
         if not _in_transaction(connection):
-            connection.exec_driver_sql("BEGIN" if mode is Mode.READ else "BEGIN IMMEDIATE")
-        elif mode is not Mode.READ:
-            connection.execute(delete(self.tables.checkpoints).where(false()))
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    def commits_at_once(self, connection: Connection) -> bool:
+        """Tell it by the driver's own settings, unless a transaction was begun in spite of them."""
+        driver: Any = connection.connection.driver_connection
+        alone = driver.isolation_level is None or getattr(driver, "autocommit", None) is True
+        return alone and not driver.in_transaction
 
     def reclaim(self, connection: Connection) -> None:
         """Rewrite the file without the free pages, and empty the write-ahead log into it."""

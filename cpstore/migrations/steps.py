@@ -8,7 +8,7 @@ from alembic import command
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
-from cpstore.dialects import Dialect, Mode, dialect_for
+from cpstore.dialects import Dialect, dialect_for
 from cpstore.errors import NotMigratedError
 from cpstore.migrations.scripts import config, head
 from cpstore.migrations.status import FIRST, State, Status, placed, refusal, status_of
@@ -46,7 +46,7 @@ def take_turn(connection: Connection, names: Names | None = None) -> None:
     """
     sql = speak(connection.dialect.name, names or Names())
     try:
-        sql.begin(connection, Mode.WRITE)
+        sql.join(connection)
     except DBAPIError as error:
         if named := sql.named(error):
             raise named from error

@@ -127,7 +127,7 @@ async def aadopt(target: AsyncTarget, *, schema: str | None = None) -> None:
     await arun(target, partial(_adopt, names=names_of(schema, "")))
 
 
-def migrate(engine: Engine, models: Models) -> None:
+def migrate(on: Engine | Connection, models: Models) -> None:
     """Bring the tables of models to the newest revision; those of an application have only to be there.
 
     Raises:
@@ -135,16 +135,16 @@ def migrate(engine: Engine, models: Models) -> None:
         CpstoreError: As :func:`upgrade`.
     """
     if models.names is not None:
-        _upgrade(engine, models.names, "head")
+        _upgrade(on, models.names, "head")
         return
-    with engine.connect() as connection:
+    with reading(on) as connection:
         if missing := explain(connection, models):
             raise missing
 
 
 async def amigrate(engine: AsyncEngine, models: Models) -> None:
     """Async version of :func:`migrate`."""
-    await arun(engine, lambda on: migrate(on, models))  # type: ignore[arg-type]
+    await arun(engine, partial(migrate, models=models))
 
 
 def explain(connection: Connection, models: Models) -> CpstoreError | None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing_extensions import Self
+
+from cpstore.doors import Holder, door_within
 from cpstore.saver.checkpoints import Checkpoints
 from cpstore.saver.threads import Threads
 from cpstore.saver.views import Views
+from cpstore.saver.within import Within
 
 __all__ = ["SQLAlchemySaver"]
 
@@ -38,3 +42,22 @@ class SQLAlchemySaver(Checkpoints, Threads, Views):
         UnsupportedDatabaseError: It is neither SQLite nor PostgreSQL.
         MemoryDatabaseError: Each connection would have an empty SQLite database of its own.
     """
+
+    def within(self, holder: Holder) -> Within[Self]:
+        """Join a transaction of the application: what the saver writes is committed, or not, with its rows.
+
+        `with saver.within(session) as tx:`, or `async with`, gives a saver that is good until the end of the
+        block. Each of its operations is a savepoint, so that one that fails spoils nothing; calls from
+        several threads or tasks take turns. It never commits and never closes what it was given, and nothing
+        is done twice. Its `setup()` migrates in the transaction.
+
+        Args:
+            holder: A `Session`, `Connection`, `AsyncSession` or `AsyncConnection`. Of an async one all calls
+                come from its event loop, or from threads beside it.
+
+        Raises:
+            ConfigurationError: It is none of these. At a call: it is in autocommit.
+            TransactionOverError: At a call: the block has ended.
+            TransactionError: At a call: it is another event loop, or `reclaim_space`.
+        """
+        return Within(self, door_within(holder, self._door.models))
