@@ -65,9 +65,6 @@ def create_app(engine: AsyncEngine) -> FastAPI:
 
 
 async def forget(session: AsyncSession, saver: SQLAlchemySaver, conversation_id: str) -> None:
-    """Delete the graph's thread with the rows of the application.
-
-    TO FILL IN: `async with saver.within(session) as tx: await tx.adelete_thread(conversation_id)`.
-    """
-    await session.commit()
-    await saver.adelete_thread(conversation_id)
+    """Delete the graph's thread with the rows of the application: both go, or neither."""
+    async with saver.within(session) as tx:
+        await tx.adelete_thread(conversation_id)

@@ -64,13 +64,9 @@ def create_app(engine: Engine) -> FastAPI:
 
 
 def forget(session: Session, saver: SQLAlchemySaver, conversation_id: str) -> None:
-    """Delete the graph's thread with the rows of the application.
-
-    TO FILL IN: `with saver.within(session) as tx: tx.delete_thread(conversation_id)`, one transaction. Until
-    then the application commits first, and a thread that is left behind can be deleted again.
-    """
-    session.commit()
-    saver.delete_thread(conversation_id)
+    """Delete the graph's thread with the rows of the application: both go, or neither."""
+    with saver.within(session) as tx:
+        tx.delete_thread(conversation_id)
 
 
 def found(conversation: Conversation | None) -> Conversation:
