@@ -217,6 +217,14 @@ def empty_dialect_url(request: pytest.FixtureRequest, dialect: Dialect) -> Itera
 
 
 @pytest.fixture
+def empty(empty_dialect_url: str) -> Iterator[Engine]:
+    """The application's engine on each dialect, on a database without any table."""
+    engine = create_engine(empty_dialect_url)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
 def database(dialect_url: str) -> Iterator[Engine]:
     """The application's engine on each dialect."""
     engine = create_engine(dialect_url)

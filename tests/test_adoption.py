@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +21,7 @@ from cpstore.migrations import State
 from tests import graphs, postgres
 from tests.conftest import text_of
 from tests.test_values import checkpoint
+from tests.together import run_together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -249,18 +247,6 @@ def test_processes_that_adopt_together_all_succeed(url: URL) -> None:
     engine = create_engine(url, poolclass=NullPool)
     with official(url) as theirs:
         chat(theirs, "t")
-        started = [
-            subprocess.Popen(
-                [sys.executable, "-W", "error", "-c", program, text_of(url)],
-                cwd=ROOT,
-                env={**os.environ, "PYTHONPATH": str(ROOT)},
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-            for _ in range(6)
-        ]
-        for process in started:
-            _, err = process.communicate(timeout=100)
-            assert process.returncode == 0, err
+        run_together(6, program, text_of(url))
     assert migrations.check(engine).state is State.CURRENT
     assert len(inspect(engine).get_indexes("checkpoints")) == 3

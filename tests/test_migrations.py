@@ -19,19 +19,10 @@ from cpstore import Base, SQLAlchemySaver, migrations
 from tests.conftest import dispose
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.ways import Dialect, Way
 
 ROOT = Path(__file__).parent.parent
 TABLES = {"checkpoints", "checkpoint_blobs", "checkpoint_writes", "cpstore_alembic_version"}
-
-
-@pytest.fixture
-def empty(empty_dialect_url: str) -> Iterator[Engine]:
-    engine = create_engine(empty_dialect_url)
-    yield engine
-    engine.dispose()
 
 
 def tables(engine: Engine) -> set[str]:

@@ -17,7 +17,7 @@ from tests.tour import put, tour
 from tests.ways import WAYS
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
     from langchain_core.runnables import RunnableConfig
@@ -144,13 +144,6 @@ async def test_nothing_depends_on_the_search_path(way: Way, empty_database_url: 
 
 
 # Tables that are not ours
-
-
-@pytest.fixture
-def empty(empty_dialect_url: str) -> Iterator[Engine]:
-    engine = create_engine(empty_dialect_url)
-    yield engine
-    engine.dispose()
 
 
 @pytest.mark.parametrize("name", ["checkpoints", "checkpoint_blobs", "checkpoint_writes"])

@@ -28,7 +28,7 @@ from tests.conftest import dispose
 from tests.tour import put, tour
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from langchain_core.runnables import RunnableConfig
@@ -38,13 +38,6 @@ if TYPE_CHECKING:
 ROOT: RunnableConfig = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
 SYNC = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg"}
 VERSION = "cpstore_alembic_version"
-
-
-@pytest.fixture
-def empty(empty_dialect_url: str) -> Iterator[Engine]:
-    engine = create_engine(empty_dialect_url)
-    yield engine
-    engine.dispose()
 
 
 def execute(engine: Engine, *statements: str) -> None:

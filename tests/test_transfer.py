@@ -313,7 +313,7 @@ class Counted:
 
     def __init__(self, until: int | None = None) -> None:
         self.unit = store_rows
-        self.mode = store_rows.mode
+        self.mode, self.repeatable = store_rows.mode, store_rows.repeatable
         self.until = until
         self.calls = self.rows = 0
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +19,7 @@ from cpstore.names import Names
 from tests import golden, postgres
 from tests.conftest import text_of
 from tests.golden.__main__ import ROOT
+from tests.together import run_together
 from tests.tour import tour
 
 if TYPE_CHECKING:
@@ -37,13 +35,6 @@ TABLES = {"checkpoints", "checkpoint_blobs", "checkpoint_writes", "cpstore_alemb
 
 
 @pytest.fixture
-def empty(empty_dialect_url: str) -> Iterator[Engine]:
-    engine = create_engine(empty_dialect_url)
-    yield engine
-    engine.dispose()
-
-
-@pytest.fixture
 def url(postgres_server: postgres.Server) -> Iterator[URL]:
     """An empty database on PostgreSQL."""
     with postgres.temporary_database(postgres_server.url) as made:
@@ -56,28 +47,7 @@ def url(postgres_server: postgres.Server) -> Iterator[URL]:
 @pytest.mark.parametrize("round_", range(5))
 def test_six_processes_on_an_empty_database(empty: Engine, empty_dialect_url: str, round_: int) -> None:
     program = "import sys; from cpstore import migrations; migrations.upgrade(sys.argv[1])"
-    started = [
-        subprocess.Popen(
-            [
-                sys.executable,
-                "-W",
-                "error",
-                "-W",
-                "ignore::ResourceWarning",
-                "-c",
-                program,
-                empty_dialect_url,
-            ],
-            cwd=REPOSITORY,
-            env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(6)
-    ]
-    for process in started:
-        _, err = process.communicate(timeout=100)
-        assert process.returncode == 0, err
+    run_together(6, program, empty_dialect_url)
     assert set(inspect(empty).get_table_names()) == TABLES
     assert migrations.check(empty).state is State.CURRENT
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from alembic import command
 from sqlalchemy import Connection
@@ -19,6 +21,7 @@ __all__ = [
     "TURN_SECONDS",
     "adopt_on",
     "done",
+    "named_errors",
     "one_at_a_time",
     "speak",
     "stamp_on",
@@ -43,15 +46,23 @@ def take_turn(connection: Connection, names: Names | None = None) -> None:
 
     Raises:
         MigrationTurnError: Another process migrates and did not end in time.
+        DatabaseBusyError: As that, on SQLite, or another process writes.
     """
     sql = speak(connection.dialect.name, names or Names())
-    try:
+    with named_errors(sql):
         sql.join(connection)
+    sql.wait_for_migration_turn(connection, TURN_SECONDS)
+
+
+@contextmanager
+def named_errors(sql: Dialect) -> Iterator[None]:
+    """Let errors of the database for which cpstore has a name have it."""
+    try:
+        yield
     except DBAPIError as error:
         if named := sql.named(error):
             raise named from error
         raise
-    sql.wait_for_migration_turn(connection, TURN_SECONDS)
 
 
 def upgrade_on(connection: Connection, names: Names, revision: str) -> None:

@@ -20,7 +20,7 @@ from sqlalchemy.util.concurrency import in_greenlet
 from cpstore import engines
 from cpstore.dialects import Mode
 from cpstore.errors import AsyncOnlyError, ConfigurationError, MigrationTurnError
-from cpstore.migrations.steps import TURN_SECONDS, one_at_a_time, speak, take_turn
+from cpstore.migrations.steps import TURN_SECONDS, named_errors, one_at_a_time, speak, take_turn
 from cpstore.names import Names
 
 __all__ = ["AsyncTarget", "Target", "arun", "reading", "run", "turn", "writing"]
@@ -103,11 +103,12 @@ def turn(engine: Engine, names: Names) -> Iterator[Connection]:
 
     Raises:
         MigrationTurnError: Another process migrates and did not end in time.
+        DatabaseBusyError: As that, on SQLite, or another process writes.
     """
     sql = speak(engine.dialect.name, names)
     deadline = time.monotonic() + TURN_SECONDS
     while time.monotonic() < deadline:
-        with engine.connect() as connection, sql.transaction(connection, Mode.WRITE):
+        with named_errors(sql), engine.connect() as connection, sql.transaction(connection, Mode.WRITE):
             if sql.try_migration_turn(connection, TURN_SECONDS):
                 yield connection
                 return
