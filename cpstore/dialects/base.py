@@ -32,6 +32,7 @@ class Mode(enum.Enum):
     WRITE = "several statements, all or nothing; may read before it writes"
     COPY = "several statements that see one snapshot, all or nothing"
     ALONE = "statements that no transaction may hold"
+    LOOK = "reads that see one snapshot: a single statement where the database can say it in one"
     STATEMENT = "one write, all or nothing: a single statement where the database can say it in one"
 
 

@@ -26,6 +26,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB, Insert, dialect, insert
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.schema import CreateIndex, CreateSchema, DropIndex
 
+from cpstore.dialects.at_once import AtOnce
 from cpstore.dialects.base import Dialect, Mode
 from cpstore.dialects.keys import Step
 from cpstore.dialects.writing import blob_rows, checkpoint_row, write_rows
@@ -41,6 +42,7 @@ _LEVELS = {
     Mode.READ: "REPEATABLE READ",
     Mode.WRITE: "READ COMMITTED",
     Mode.COPY: "REPEATABLE READ",
+    Mode.LOOK: "AUTOCOMMIT",
     Mode.STATEMENT: "AUTOCOMMIT",
     Mode.ALONE: "AUTOCOMMIT",
 }
@@ -69,12 +71,13 @@ _CHAINED = 16
 not grow."""
 
 
-class PostgreSQL(Dialect):
+class PostgreSQL(AtOnce, Dialect):
     """What is different on PostgreSQL: what SQLite says in several statements is one here."""
 
     name = "postgresql"
     filters_metadata = True
     builds_indexes_online = True
+    loads_at_once = True
 
     def insert(self, table: Table) -> Insert:
         """Give the insert of SQLAlchemy's dialect."""

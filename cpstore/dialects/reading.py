@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from sqlalchemy import BindParameter, ColumnElement, Select, Table, literal_column, select, tuple_
 
 from cpstore.dialects.keys import Keys, Step, bound, checkpoint_columns, number, text_of
-from cpstore.records import TASKS, BlobKey, Key, Query
+from cpstore.records import TASKS, Address, BlobKey, Key, Query
 
 __all__ = ["Reading"]
 
@@ -27,7 +27,17 @@ class Reading(Keys):
     filters_metadata: ClassVar[bool] = False
     """Whether the database can tell if metadata contains a filter; if not, the reader reads it and looks."""
 
+    loads_at_once: ClassVar[bool] = False
+    """Whether the database can say all of a checkpoint in one statement; if not, there are some."""
+
     # One checkpoint
+
+    def loaded(self, address: Address) -> Step:
+        """All that a checkpoint is made of, as :class:`~cpstore.dialects.at_once.AtOnce` says it.
+
+        Overridden where `loads_at_once`.
+        """
+        raise NotImplementedError
 
     @cached_property
     def newest(self) -> Select[Any]:

@@ -66,7 +66,7 @@ class SQLite(Dialect):
         another wrote in between, whatever its busy timeout is; one that waits at the start does not. Where
         the application's engine has already begun, nothing was done yet, so it can be begun again.
         """
-        if mode is not Mode.READ:
+        if mode not in (Mode.READ, Mode.LOOK):
             if _in_transaction(connection):
                 connection.exec_driver_sql("ROLLBACK")
             connection.exec_driver_sql("BEGIN IMMEDIATE")

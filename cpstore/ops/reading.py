@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from sqlalchemy import Connection
 
@@ -41,9 +42,11 @@ _SCAN = 2048
 """So many keys are searched at a time: they are small, and finding them may read a whole thread."""
 
 
-@unit(Mode.READ)
+@unit(Mode.LOOK)
 def get(connection: Connection, sql: Dialect, address: Address) -> LoadedCheckpoint | None:
     """Load the checkpoint at an address, or None if there is none."""
+    if sql.loads_at_once:
+        return _assembled(address, execute(connection, sql.loaded(address)))
     row = row_at(connection, sql, address)
     return None if row is None else _complete(connection, sql, [row])[0]
 
@@ -53,6 +56,30 @@ def page(connection: Connection, sql: Dialect, query: Query) -> Page[LoadedCheck
     """Load the next checkpoints of a query, newest first. A page may be empty and still have a next one."""
     keys, following = found_keys(connection, sql, query, _PAGE)
     return Page(_complete(connection, sql, rows_of_keys(connection, sql, keys)), following)
+
+
+def _assembled(address: Address, rows: Iterable[Sequence[Any]]) -> LoadedCheckpoint | None:
+    """Make a checkpoint of rows of the four kinds that `loaded` gives."""
+    parts: list[list[Sequence[Any]]] = [[], [], [], []]
+    for row in rows:
+        parts[row[0]].append(row)
+    checkpoints, blobs, writes, sends = parts
+    if not checkpoints:
+        return None
+    _, checkpoint_id, parent, document, metadata, *_ = checkpoints[0]
+    key = Key(address.thread_id, address.checkpoint_ns, checkpoint_id)
+    found = CheckpointRow(key, parent, document, metadata)
+    return LoadedCheckpoint(
+        row=found,
+        blobs=tuple(Blob(channel, version, kind, blob) for _, channel, version, kind, _, _, blob in blobs),
+        writes=tuple(map(_write_of, writes)),
+        sends=tuple(map(_write_of, sends)) if found.sends_key else (),
+    )
+
+
+def _write_of(row: Sequence[Any]) -> Write:
+    _, task_id, channel, kind, task_path, idx, blob = row
+    return Write(task_id, idx, channel, kind, blob, task_path)
 
 
 def row_at(connection: Connection, sql: Dialect, address: Address) -> CheckpointRow | None:
