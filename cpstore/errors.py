@@ -16,6 +16,7 @@ cannot say::
     │   └── OutdatedDatabaseError
     ├── NewerDatabaseError
     ├── ForeignTablesError
+    ├── UnknownRevisionError (LookupError)
     ├── DatabaseBusyError (TimeoutError)
     ├── TransactionError (RuntimeError)
     │   └── TransactionOverError
@@ -55,6 +56,7 @@ __all__ = [
     "TransferIncompleteError",
     "TypeNotAllowedError",
     "UnknownCheckpointError",
+    "UnknownRevisionError",
     "UnknownSourceError",
     "UnknownThreadError",
     "UnreadableValueError",
@@ -158,6 +160,10 @@ class ForeignTablesError(CpstoreError):
     adopted (`cpstore db adopt`) once its newest `setup()` has run; a file of langgraph-checkpoint-sqlite can
     be moved (`cpstore transfer`).
     """
+
+
+class UnknownRevisionError(CpstoreError, LookupError):
+    """This cpstore knows no such revision."""
 
 
 class DatabaseBusyError(CpstoreError, TimeoutError):

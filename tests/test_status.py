@@ -6,7 +6,6 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from alembic.util import CommandError
 from click.testing import CliRunner
 from sqlalchemy import Connection, Engine, create_engine, inspect, make_url, text
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -20,6 +19,7 @@ from cpstore import (
     NotMigratedError,
     OutdatedDatabaseError,
     SQLAlchemySaver,
+    UnknownRevisionError,
     migrations,
 )
 from cpstore.cli import main
@@ -257,7 +257,27 @@ def test_what_is_no_target_is_refused(target: Any) -> None:
         migrations.upgrade(target)
 
 
-def test_an_unknown_revision_is_an_error(empty: Engine) -> None:
-    with pytest.raises(CommandError, match="nowhere"):
-        migrations.upgrade(empty, "nowhere")
+def test_an_unknown_revision_is_an_error(empty: Engine, empty_dialect_url: str) -> None:
+    calls: list[Callable[[], Any]] = [
+        lambda: migrations.upgrade(empty, "nowhere"),
+        lambda: migrations.stamp(empty, "nowhere"),
+        lambda: migrations.sql(empty_dialect_url, "nowhere"),
+        lambda: migrations.sql(empty_dialect_url, start="nowhere"),
+    ]
+    for call in calls:
+        with pytest.raises(UnknownRevisionError, match="'nowhere'; it knows: 0001, 0002, head"):
+            call()
+    for command in ("upgrade", "stamp", "sql"):
+        result = CliRunner().invoke(main, ["db", command, "--url", empty_dialect_url, "nowhere"])
+        assert (result.exit_code, result.output.count("\n")) == (1, 1)
     assert inspect(empty).get_table_names() == []
+
+
+@pytest.mark.parametrize("commits", [False, True])
+def test_a_stamp_is_in_the_transaction_of_a_connection(empty: Engine, commits: bool) -> None:
+    migrations.upgrade(empty)
+    with empty.connect() as connection:
+        migrations.stamp(connection, "base")
+        assert migrations.current(connection) is None
+        (connection.commit if commits else connection.rollback)()
+    assert migrations.current(empty) == (None if commits else migrations.head())

@@ -11,10 +11,11 @@ from alembic.config import Config
 from alembic.script import Script, ScriptDirectory
 from sqlalchemy import Connection
 
+from cpstore.errors import UnknownRevisionError
 from cpstore.models import models_of
 from cpstore.names import Names
 
-__all__ = ["config", "head", "include_name", "known", "revisions_after", "scripts"]
+__all__ = ["config", "head", "include_name", "known", "resolved", "revisions_after", "scripts"]
 
 
 def scripts() -> Path:
@@ -64,6 +65,18 @@ def head() -> str:
 def known() -> list[str]:
     """Give all revisions that this cpstore knows, oldest first."""
     return [script.revision for script in _walked()][::-1]
+
+
+def resolved(revision: str) -> str:
+    """Give the revision that is meant: itself, or the newest for `head`; `base`, which means none, stays.
+
+    Raises:
+        UnknownRevisionError: There is none.
+    """
+    if revision != "base" and revision not in (*known(), "head"):
+        names = ", ".join(known())
+        raise UnknownRevisionError(f"This cpstore knows no revision {revision!r}; it knows: {names}, head.")
+    return head() if revision == "head" else revision
 
 
 def revisions_after(revision: str | None) -> Iterator[Script]:

@@ -10,7 +10,7 @@ from sqlalchemy import URL
 
 from cpstore import engines
 from cpstore.dialects import PostgreSQL
-from cpstore.migrations.scripts import config
+from cpstore.migrations.scripts import config, resolved
 from cpstore.migrations.steps import one_at_a_time, speak
 from cpstore.models import models_of
 from cpstore.names import names_of
@@ -37,11 +37,13 @@ def sql(
 
     Raises:
         UnsupportedDatabaseError: It is another database.
+        UnknownRevisionError: This cpstore knows no such revision.
     """
     named, names, output = engines.normalise(url), names_of(schema, prefix), StringIO()
     made = config(names=names, url=str(named), output=output)
+    steps = f"{resolved(start)}:{resolved(revision)}" if start else resolved(revision)
     with one_at_a_time:
-        command.upgrade(made, f"{start}:{revision}" if start else revision, sql=True)
+        command.upgrade(made, steps, sql=True)
     creation = None if start else speak(named.get_backend_name(), names).create_schema
     dialect: Any = named.get_dialect()
     first = "" if creation is None else f"{creation.compile(dialect=dialect())};\n\n"

@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError
 
 from cpstore.dialects import Dialect, dialect_for
 from cpstore.errors import NotMigratedError
-from cpstore.migrations.scripts import config, head
+from cpstore.migrations.scripts import config, resolved
 from cpstore.migrations.status import FIRST, State, Status, placed, refusal, status_of
 from cpstore.models import models_of
 from cpstore.names import Names
@@ -83,7 +83,7 @@ def upgrade_on(connection: Connection, names: Names, revision: str) -> None:
 
 def stamp_on(connection: Connection, names: Names, revision: str) -> None:
     """Write down that the database is at a revision, whatever it has."""
-    command.stamp(config(connection, placed(connection, names)), revision)
+    command.stamp(config(connection, placed(connection, names)), resolved(revision))
 
 
 def adopt_on(connection: Connection, names: Names) -> None:
@@ -102,5 +102,4 @@ def adopt_on(connection: Connection, names: Names) -> None:
 
 def done(status: Status, revision: str) -> bool:
     """Tell whether a database has a revision, and has what belongs to it."""
-    wanted = head() if revision == "head" else revision
-    return status.revision == wanted and status.state in (State.CURRENT, State.BEHIND)
+    return status.revision == resolved(revision) and status.state in (State.CURRENT, State.BEHIND)

@@ -74,6 +74,7 @@ def upgrade(target: Target, revision: str = "head", *, schema: str | None = None
         MigrationTurnError: Another process migrates and did not end in time (120 seconds).
         NewerDatabaseError: The database was migrated by a newer cpstore.
         ForeignTablesError: Tables of these names are there, and cpstore did not make them.
+        UnknownRevisionError: This cpstore knows no such revision.
     """
     run(target, partial(_upgrade, names=names_of(schema, prefix), revision=revision))
 
@@ -96,6 +97,7 @@ def stamp(target: Target, revision: str, *, schema: str | None = None, prefix: s
 
     Raises:
         MigrationTurnError: As :func:`upgrade`.
+        UnknownRevisionError: This cpstore knows no such revision.
     """
     run(target, partial(_stamp, names=names_of(schema, prefix), revision=revision))
 
