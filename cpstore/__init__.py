@@ -5,6 +5,7 @@ from __future__ import annotations
 from cpstore.engines import Engines
 from cpstore.errors import (
     AsyncOnlyError,
+    BrokenTransactionError,
     ConfigurationError,
     CpstoreError,
     DatabaseBusyError,
@@ -42,6 +43,7 @@ __all__ = [
     "AESGCMSerializer",
     "AsyncOnlyError",
     "Base",
+    "BrokenTransactionError",
     "Checkpoint",
     "CheckpointBlob",
     "CheckpointSummary",

@@ -19,7 +19,8 @@ cannot say::
     ├── UnknownRevisionError (LookupError)
     ├── DatabaseBusyError (TimeoutError)
     ├── TransactionError (RuntimeError)
-    │   └── TransactionOverError
+    │   ├── TransactionOverError
+    │   └── BrokenTransactionError
     ├── UnstorableValueError (TypeError)
     ├── UnreadableValueError (ValueError)
     │   └── TypeNotAllowedError
@@ -37,6 +38,7 @@ from collections.abc import Sequence
 
 __all__ = [
     "AsyncOnlyError",
+    "BrokenTransactionError",
     "ConfigurationError",
     "CpstoreError",
     "DatabaseBusyError",
@@ -183,6 +185,13 @@ class TransactionOverError(TransactionError):
 
     Make another one with `saver.within(…)`, or use the saver that it was made from. Runs must end before the
     block does: with `durability="async"`, too, LangGraph waits for its last checkpoint in `invoke`.
+    """
+
+
+class BrokenTransactionError(TransactionError):
+    """The application's transaction is broken: its connection died, or the database rolled it back itself.
+
+    Nothing of it will be committed. Roll it back, and begin again.
     """
 
 

@@ -6,6 +6,8 @@ import asyncio
 import operator
 import sqlite3
 import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
@@ -13,11 +15,14 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 import pytest
 from langgraph.graph import START, StateGraph
 from sqlalchemy import Connection, Engine, Integer, create_engine, event, func, make_url, select, text
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession, create_async_engine
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column, scoped_session, sessionmaker
 
 from cpstore import (
+    AESGCMSerializer,
     AsyncOnlyError,
+    BrokenTransactionError,
     ConfigurationError,
     DatabaseBusyError,
     NotMigratedError,
@@ -277,11 +282,15 @@ async def test_missing_tables_are_told_and_spoil_nothing(way: Way, empty_databas
     await dispose(engine)
 
 
-@pytest.mark.parametrize("way", [way for way in WAYS if way.async_engine], indirect=True)
-async def test_a_cancelled_operation_takes_back_only_itself(way: Way, app: AsyncEngine) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("way", [way for way in WAYS if not way.sync], indirect=True)
+async def test_a_cancelled_operation_ends_and_spoils_nothing(
+    way: Way, app: Engine | AsyncEngine, kind: str
+) -> None:
     saver = way.saver(app)
-    async with app.connect() as connection:
-        async with saver.within(connection) as tx:
+    async with opened(app, kind) as holder:
+        await place_order(holder)
+        async with saver.within(holder) as tx:
             stored = await put(tx, ROOT, 0, "kept")
             for pause in range(12):
                 task = asyncio.create_task(tx.aput_writes(stored, [("c", pause)] * 20, f"task {pause}"))
@@ -289,16 +298,94 @@ async def test_a_cancelled_operation_takes_back_only_itself(way: Way, app: Async
                     await asyncio.sleep(0)
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
-            if connection.invalidated or connection.closed:
-                return  # the driver gave the connection up, and all of it is taken back
             await put(tx, stored, 1, "kept too")
-        await connection.commit()
+        await of(holder, "commit")
     found = [one async for one in saver.alist(None)]
     assert len(found) == 2
-    writes: dict[str, int] = {}
-    for write in found[1].pending_writes or []:
-        writes[write[0]] = writes.get(write[0], 0) + 1
+    writes = Counter(write[0] for write in found[1].pending_writes or [])
     assert set(writes.values()) <= {20}
+    assert await number_of_orders(app) == 1
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if way.dialect == "postgresql"], indirect=True)
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_dead_connection_is_told_and_nothing_is_kept(
+    way: Way, app: Engine | AsyncEngine, database_url: str, kind: str
+) -> None:
+    saver, killer = way.saver(app), create_engine(make_url(database_url).set(drivername="postgresql+psycopg"))
+    async with opened(app, kind) as holder:
+        await place_order(holder)
+        async with saver.within(holder) as tx:
+            await put(tx, ROOT, 0, "word")
+            with killer.begin() as connection:
+                connection.execute(text(KILL))
+            with pytest.raises(DBAPIError):
+                await put(tx, ROOT, 1, "word")
+            for _ in range(2):
+                with pytest.raises(BrokenTransactionError, match="Roll it back"):
+                    await put(tx, ROOT, 1, "word")
+        await of(holder, "rollback")
+    killer.dispose()
+    assert (await number_of_orders(app), await kept(app, way)) == (0, 0)
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if way.dialect == "sqlite"], indirect=True)
+async def test_a_transaction_that_sqlite_rolled_back_is_broken(way: Way, app: Engine | AsyncEngine) -> None:
+    """As it does when the disk is full: what came before is gone, so nothing may come after."""
+    saver = way.saver(app)
+    async with opened(app, "connection") as connection:
+        await of(connection, "execute", text(ROLLBACK))
+        await of(connection, "commit")
+        await place_order(connection)
+        async with saver.within(connection) as tx:
+            with pytest.raises(DBAPIError, match="disk is full"):
+                await put(tx, ROOT, 1, "lost")
+            for _ in range(2):
+                with pytest.raises(BrokenTransactionError):
+                    await tx.adelete_thread("t")
+        await of(connection, "rollback")
+    assert (await number_of_orders(app), await kept(app, way)) == (0, 0)
+
+
+KILL = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+    " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+)
+ROLLBACK = (
+    "CREATE TRIGGER full BEFORE INSERT ON checkpoint_blobs BEGIN SELECT RAISE(ROLLBACK, 'disk is full'); END"
+)
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if way.name == "psycopg"], indirect=True)
+@pytest.mark.parametrize("sealed", [False, True], ids=["inside the database", "value by value"])
+def test_whatever_checkpoint_is_copied_has_its_values(database_url: str, sealed: bool) -> None:
+    """In a caller's READ COMMITTED each statement sees what others have committed meanwhile."""
+    serde = AESGCMSerializer({"k": b"k" * 32}) if sealed else None
+    engine, other = create_engine(database_url), create_engine(database_url)
+    saver, runs = SQLAlchemySaver(engine, serde=serde), SQLAlchemySaver(other, serde=serde)
+    steps = iter(range(100))
+
+    def go_on(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        if "checkpoint_" in statement:
+            step = next(steps)
+            made: Any = {"v": 4, "id": f"{step:05}", "channel_values": {"a": [step]}}
+            made["channel_versions"] = {"a": str(step)}
+            runs.put(ROOT, made, {}, made["channel_versions"])
+
+    go_on(None, None, "checkpoint_")
+    event.listen(engine, "after_cursor_execute", go_on)
+    with engine.connect() as connection:
+        with saver.within(connection) as tx:
+            tx.copy_thread("t", "copy")
+        connection.commit()
+    event.remove(engine, "after_cursor_execute", go_on)
+    copied = list(saver.list({"configurable": {"thread_id": "copy"}}))
+    assert next(steps) > 2
+    assert copied
+    for found in copied:
+        assert found.checkpoint["channel_values"] == {"a": [int(found.checkpoint["id"])]}
+    engine.dispose()
+    other.dispose()
 
 
 # What is not possible is told
@@ -356,6 +443,19 @@ def test_what_has_no_transaction_is_refused(holder: Any) -> None:
     with pytest.raises(ConfigurationError, match="Pass a Session, Connection"):
         saver.within(holder)
     saver.close()
+
+
+def test_a_connection_of_another_thread_is_told(tmp_path: Path, sqlite_template: Path) -> None:
+    path = tmp_path / "thread.db"
+    path.write_bytes(sqlite_template.read_bytes())
+    engine = create_engine(f"sqlite:///{path}", connect_args={"check_same_thread": True})
+    saver = SQLAlchemySaver(engine)
+    with engine.connect() as connection, saver.within(connection) as tx:
+        tx.delete_thread("t")
+        with ThreadPoolExecutor(1) as pool, pytest.raises(ConfigurationError, match="check_same_thread"):
+            pool.submit(tx.delete_thread, "t").result()
+        tx.delete_thread("t")
+    engine.dispose()
 
 
 # Applications of many kinds

@@ -68,6 +68,9 @@ class Dialect(Transferring, Reading, Structuring, Browsing):
         """Open the driver's transaction, in a transaction of SQLAlchemy that a caller has begun.
 
         Overridden where a driver begins late, so that a savepoint would be the whole transaction.
+
+        Raises:
+            ConfigurationError: The connection belongs to another thread.
         """
 
     def commits_at_once(self, connection: Connection) -> bool:

@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError
 
 from cpstore.dialects.base import Dialect, Mode
 from cpstore.dialects.keys import bound
-from cpstore.errors import DatabaseBusyError
+from cpstore.errors import ConfigurationError, DatabaseBusyError
 
 __all__ = ["SQLite"]
 
@@ -80,7 +80,8 @@ class SQLite(Dialect):
 
     def commits_at_once(self, connection: Connection) -> bool:
         """Tell it by the driver's own settings, unless a transaction was begun in spite of them."""
-        driver: Any = connection.connection.driver_connection
+        _check_thread(connection)
+        driver = _sqlite3(connection)
         alone = driver.isolation_level is None or getattr(driver, "autocommit", None) is True
         return alone and not driver.in_transaction
 
@@ -135,7 +136,24 @@ def _interrupted(connection: Connection) -> Iterator[None]:
 
 
 def _in_transaction(connection: Connection) -> bool:
-    if connection.invalidated:
-        return False
+    return not connection.invalidated and bool(_sqlite3(connection).in_transaction)
+
+
+def _sqlite3(connection: Connection) -> Any:
+    """Give the connection of `sqlite3`, which aiosqlite keeps inside its own."""
     driver: Any = connection.connection.driver_connection
-    return bool(driver.in_transaction)
+    return getattr(driver, "_conn", driver)
+
+
+def _check_thread(connection: Connection) -> None:
+    driver: Any = connection.connection.driver_connection
+    if not isinstance(driver, sqlite3.Connection):
+        return  # aiosqlite has a thread of its own
+    try:
+        driver.cursor().close()
+    except sqlite3.ProgrammingError as error:
+        raise ConfigurationError(
+            "This SQLite connection may be used only in the thread that made it, and LangGraph calls the"
+            " saver from several. Make the engine with connect_args={'check_same_thread': False}, and for a"
+            " database in memory with poolclass=StaticPool"
+        ) from error

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-__all__ = ["Threads"]
+__all__ = ["Threads", "to_the_end"]
 
 T = TypeVar("T")
 
@@ -57,3 +57,18 @@ class Threads:
         if loop not in self._executors:
             self._executors[loop] = ThreadPoolExecutor(self._count, "cpstore")
         return self._executors[loop]
+
+
+async def to_the_end(work: Coroutine[Any, Any, T]) -> T:
+    """Await what may not stop half-way. A caller that is cancelled waits for its end."""
+    task = asyncio.ensure_future(work)
+    cancelled = False
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError:
+            cancelled = True
+    if cancelled and not task.cancelled():
+        task.exception()  # seen, and given up with the call
+        raise asyncio.CancelledError
+    return task.result()

@@ -20,6 +20,9 @@ __all__ = ["checkpoints_of_runs", "copy_thread", "delete_checkpoints", "prune", 
 Rebinds = Callable[[str, dict[str, Any]], dict[str, Any]]
 """Gives a row of a table, by column names, as it is to stand in another thread."""
 
+_COPIED = PARTS[::-1]
+"""The tables in the order in which a thread is copied."""
+
 _KEYS = 5000
 """So many keys go with one statement."""
 
@@ -80,14 +83,16 @@ def copy_thread(
     """Copy a thread, or a checkpoint of its root graph with its past and what belongs to them.
 
     Rows are copied inside the database, unless their values are bound to the thread that they are in.
+    Checkpoints come first: where each statement sees a newer state, as in a caller's READ COMMITTED, the
+    blobs of whatever checkpoint was seen are there.
     """
     if connection.execute(sql.any_checkpoint, {"p_thread_id": target}).first() is not None:
         raise ThreadExistsError
     if checkpoint_id is None and rebinder is None:
-        for part in PARTS:
+        for part in _COPIED:
             execute(connection, sql.copy_all(part, source, target))
         return
-    chain = _chosen(_read(connection, sql, source), checkpoint_id)
+    chain = _chosen(_read(connection, sql, source, _COPIED), checkpoint_id)
     for part in PARTS:
         for some in _portions(getattr(chain, part)):
             if rebinder is None:
@@ -144,14 +149,14 @@ def _portions(keys: Sequence[Any]) -> Iterator[Sequence[Any]]:
     return (keys[start : start + _KEYS] for start in range(0, len(keys), _KEYS))
 
 
-def _read(connection: Connection, sql: Dialect, thread_id: str) -> Structure:
+def _read(connection: Connection, sql: Dialect, thread_id: str, parts: Sequence[str] = PARTS) -> Structure:
     structure = Structure()
     add: dict[str, Callable[[Structure, Any], tuple[str, ...]]] = {
         "blobs": _add_blob,
         "writes": _add_writes,
         "checkpoints": _add_node,
     }
-    for part in PARTS:
+    for part in parts:
         after: tuple[str, ...] | None = None
         full = True
         while full:
