@@ -6,6 +6,7 @@ import asyncio
 import os
 import shutil
 import sqlite3
+import sys
 import time
 from contextlib import ExitStack, closing, contextmanager
 from typing import TYPE_CHECKING, Any, get_args
@@ -19,7 +20,7 @@ from tests import pooler, postgres
 from tests.ways import WAYS, Dialect, Door, Way
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Generator, Iterator
     from pathlib import Path
 
     from tests.applications import Make
@@ -31,6 +32,20 @@ SECONDS_TO_RETURN_CONNECTIONS = 2.0
 
 SERVER = pytest.StashKey[str]()
 POOLER = pytest.StashKey[str]()
+
+
+LIMIT_OF_LANGGRAPH = "Called get_config outside of a runnable context"
+"""On Python 3.10 a task knows nothing of its config, so LangGraph's `interrupt` cannot work in `ainvoke`."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
+    """Count as expected failures what LangGraph itself refuses on Python 3.10, by its own words."""
+    report = yield
+    refused = call.excinfo is not None and LIMIT_OF_LANGGRAPH in str(call.excinfo.value)
+    if sys.version_info < (3, 11) and report.failed and refused:
+        report.outcome, report.wasxfail = "skipped", "LangGraph on Python 3.10: no interrupt in ainvoke"
+    return report
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
