@@ -15,10 +15,12 @@ from sqlalchemy.exc import DBAPIError
 from cpstore import SQLAlchemySaver, engines
 from cpstore.cli import main
 from tests import pooler, postgres
+from tests.cluster import lent_directory
 from tests.ways import WAYS, SyncDoor, Way
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from langchain_core.runnables import RunnableConfig
     from langgraph.checkpoint.base import ChannelVersions
@@ -153,6 +155,39 @@ def test_the_command_line_migrates_behind_a_pooler(
             done = CliRunner().invoke(main, ["db", "upgrade", "--url", text])
             assert (done.exit_code, "(newest)" in done.output) == (0, True), done.output
         assert state_of(url)[0] == 0
+
+
+# Where a pooler comes from
+
+
+def test_no_pooler_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_folder: Path) -> pooler.Program | None:
+        raise OSError("no network")
+
+    monkeypatch.setattr(pooler, "PROVIDERS", (lambda folder: None, broken))
+    with pytest.raises(pooler.NoPoolerError, match="apt-get install pgbouncer") as caught, pooler.program():
+        pass
+    assert "broken failed: no network" in str(caught.value)
+
+
+BROKEN = """#!/bin/sh
+test "$1" = --version && echo PgBouncer 1.25.0 && exit
+echo I was given; cat "$1"; exit 1
+"""
+
+
+def test_a_pooler_that_cannot_start_says_why() -> None:
+    with lent_directory(None) as folder:
+        found = pooler.Program("path", folder / "pgbouncer")
+        found.path.write_text(BROKEN)
+        found.path.chmod(0o755)
+        with (
+            pytest.raises(pooler.NoPoolerError, match="I was given") as caught,
+            pooler.running(found, make_url("postgresql+psycopg://me:it's@host/name"), 3),
+        ):
+            pass
+    for line in ("password='it''s'", "max_prepared_statements = 0", "default_pool_size = 3"):
+        assert line in str(caught.value)
 
 
 # What the option is, without a pooler

@@ -8,10 +8,12 @@ import time
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
 
+import asyncpg  # type: ignore[import-untyped,unused-ignore]
 import pytest
 from sqlalchemy import Connection, Engine, create_engine
-from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, OperationalError
+from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, InternalError, OperationalError
 
 from cpstore.dialects import Dialect, Mode, PostgreSQL, dialect_for
 from cpstore.doors import retries
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 ATTEMPTS = 7
-NOBODY: Any = None  # a connection that a unit here never looks at
 
 
 @pytest.fixture
@@ -89,6 +90,7 @@ class Scene:
         self.connects: list[BaseException | None] = []
         self.commits: list[BaseException | None] = []
         self.attempts = 0
+        self.connection: Any = None  # the unit never looks at it
 
     def work(self, _connection: Connection, _sql: Dialect, answer: str, *, mark: str) -> str:
         raise_next(self.works)
@@ -97,7 +99,7 @@ class Scene:
     def attempt(self, call: Call[str]) -> str:
         self.attempts += 1
         raise_next(self.connects)
-        done = call(NOBODY)
+        done = call(self.connection)
         raise_next(self.commits)
         return done
 
@@ -125,6 +127,28 @@ def test_a_dead_connection_ends_an_attempt(
     assert (scene.attempts, len(pauses)) == (3, 2)
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        failed("57P01"),
+        failed("57P02"),
+        failed("08006", DBAPIError),
+        failed(None, InternalError),
+        asyncpg.InternalClientError(),  # through SQLAlchemy 2.0
+    ],
+    ids=repr,
+)
+def test_a_connection_whose_end_has_not_been_heard_of_is_not_lent_again(
+    make: Callable[..., str], pauses: list[float], error: Exception
+) -> None:
+    """asyncpg gets the server's last words and the end of the connection one after the other."""
+    scene, given_up = Scene(), Mock(spec=Connection)
+    scene.connection, scene.works = given_up, [error]
+    assert make(scene.call, scene.attempt) == "done!"
+    assert scene.attempts == 2
+    given_up.invalidate.assert_called_once_with(error)
+
+
 @pytest.mark.parametrize("stage", ["works", "commits"])
 @pytest.mark.parametrize("sqlstate", ["40001", "40P01"])
 @pytest.mark.parametrize("repeatable", [True, False])
@@ -144,6 +168,7 @@ SOON: list[Exception] = [
     failed("08006"),
     failed("53300"),
     DriverError("57P03"),  # asyncpg, through SQLAlchemy 2.0
+    asyncpg.InternalClientError(),
     ConnectionRefusedError(),
     TimeoutError(),
     FileNotFoundError(),  # a socket that comes back with the server
@@ -207,7 +232,7 @@ async def test_a_cancelled_task_makes_no_other_attempt() -> None:
     async def attempt(call: Call[str]) -> str:
         scene.attempts += 1
         await asyncio.sleep(60)
-        return call(NOBODY)
+        return call(scene.connection)
 
     task = asyncio.create_task(retries.arun(scene.call, attempt))
     await asyncio.sleep(0)

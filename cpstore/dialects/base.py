@@ -138,6 +138,13 @@ class Dialect(Transferring, Reading, Structuring, Browsing):
         """
         return False
 
+    def is_broken(self, error: Exception) -> bool:
+        """Tell whether `error` ended the connection, even if the driver has not heard of the end yet.
+
+        Overridden where somebody else can end it.
+        """
+        return False
+
     def may_answer_soon(self, error: Exception) -> bool:
         """Tell whether a connection that could not be made may be made within seconds.
 

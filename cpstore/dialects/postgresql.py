@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, cached_property
@@ -23,7 +24,7 @@ from sqlalchemy import (
     table,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, Insert, dialect, insert
-from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import DBAPIError, InternalError, OperationalError
 from sqlalchemy.schema import CreateIndex, CreateSchema, DropIndex
 
 from cpstore.dialects.at_once import AtOnce
@@ -63,8 +64,11 @@ _UNDONE = {"40001", "40P01"}
 """SQLSTATE of a serialization failure and of a deadlock."""
 
 _CONNECTION_EXCEPTION = "08"
-_ANSWERS_SOON = {"53300", "57P01", "57P02", "57P03"}
-"""SQLSTATE of a server that has too many connections, was told to stop, crashed, or starts or stops."""
+_ENDED = {"57P01", "57P02"}
+"""SQLSTATE of a session that an administrator ended, or a crash."""
+
+_NOT_NOW = {"53300", "57P03"}
+"""SQLSTATE of a server that has too many connections, or that starts or stops."""
 
 _CHAINED = 16
 """Up to so many rows are one CTE each, which is fastest; more of them go as arrays, in a statement that does
@@ -157,12 +161,15 @@ class PostgreSQL(AtOnce, Dialect):
         """Decide by SQLSTATE."""
         return _sqlstate(error) in _UNDONE
 
+    def is_broken(self, error: Exception) -> bool:
+        """Decide by SQLSTATE, or by a driver that was confused by an end that it had not asked for."""
+        return _has_ended(error)
+
     def may_answer_soon(self, error: Exception) -> bool:
         """Decide by SQLSTATE. Without one nobody answered, or it was libpq, which keeps it to itself."""
-        sqlstate = _sqlstate(error)
-        if sqlstate is None:
-            return isinstance(error, (OSError, OperationalError))
-        return sqlstate in _ANSWERS_SOON or sqlstate.startswith(_CONNECTION_EXCEPTION)
+        if _sqlstate(error) is None and isinstance(error, (OSError, OperationalError)):
+            return True
+        return _has_ended(error) or _sqlstate(error) in _NOT_NOW
 
     # Writing: one statement each
 
@@ -321,7 +328,20 @@ def _columns(rows: list[dict[str, Any]], prefix: str) -> dict[str, Any]:
     return {f"{prefix}_{name}": [row[name] for row in rows] for name in rows[0]}
 
 
+def _has_ended(error: Exception) -> bool:
+    sqlstate = _sqlstate(error)
+    if sqlstate is None:
+        # asyncpg, when it is used after the server's last words and before the end of the connection.
+        return isinstance(error, (InternalError, *_asyncpg_internal_error()))
+    return sqlstate in _ENDED or sqlstate.startswith(_CONNECTION_EXCEPTION)
+
+
+def _asyncpg_internal_error() -> tuple[type[Exception], ...]:
+    # SQLAlchemy 2.0 lets this one through as it is; all others only while a connection is made.
+    asyncpg = sys.modules.get("asyncpg")
+    return () if asyncpg is None else (asyncpg.InternalClientError,)
+
+
 def _sqlstate(error: Exception) -> str | None:
-    # SQLAlchemy 2.0 lets asyncpg's own errors through when there is no connection yet.
     driver_error = error.orig if isinstance(error, DBAPIError) else error
     return getattr(driver_error, "sqlstate", None)

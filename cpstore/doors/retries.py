@@ -37,7 +37,7 @@ _SECONDS = 15
 class _Stage(enum.Enum):
     CONNECT = "the database knows nothing of the unit"
     WORK = "what the unit did goes away with its transaction"
-    COMMIT = "what the unit did may have taken effect, whatever the error"
+    COMMIT = "what the unit did may have taken effect, unless the database says that it undid it"
 
 
 class Call(Generic[T]):
@@ -66,12 +66,20 @@ class Call(Generic[T]):
 
     def __call__(self, connection: Connection) -> T:
         """Do it on a connection, in a transaction of its own."""
-        args, kwargs = self._given
         self._stage = _Stage.COMMIT if self.mode in (Mode.STATEMENT, Mode.ALONE) else _Stage.WORK
         with self._sql.transaction(connection, self.mode):
-            done = self._do(connection, self._sql, *args, **kwargs)
+            done = self._work(connection)
             self._stage = _Stage.COMMIT
         return done
+
+    def _work(self, connection: Connection) -> T:
+        args, kwargs = self._given
+        try:
+            return self._do(connection, self._sql, *args, **kwargs)
+        except Exception as error:
+            if not _invalidated(error) and self._sql.is_broken(error):
+                connection.invalidate(error)  # or the pool would lend it to the next attempt
+            raise
 
     def pause_after(self, error: Exception) -> float | None:
         """Give the seconds to wait after an attempt that failed, or None if it was the last."""
@@ -84,14 +92,17 @@ class Call(Generic[T]):
         return None if late or not self._may_repeat(stage, error) else pause
 
     def _may_repeat(self, stage: _Stage, error: Exception) -> bool:
-        died = isinstance(error, DBAPIError) and error.connection_invalidated
         if stage is _Stage.CONNECT:
             # A database that never answered is configured wrongly, rather: that is told at once.
             answered = self._dialect.server_version_info is not None
-            return died or (answered and self._sql.may_answer_soon(error))
-        if died:
+            return _invalidated(error) or (answered and self._sql.may_answer_soon(error))
+        if _invalidated(error) or self._sql.is_broken(error):
             return self._repeatable or stage is not _Stage.COMMIT
         return isinstance(error, DBAPIError) and self._sql.was_undone(error)
+
+
+def _invalidated(error: Exception) -> bool:
+    return isinstance(error, DBAPIError) and error.connection_invalidated
 
 
 def run(call: Call[T], attempt: Callable[[Call[T]], T]) -> T:
