@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import ormsgpack
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from langgraph.checkpoint.base import empty_checkpoint
 from sqlalchemy import Engine, create_engine, text
@@ -154,8 +154,16 @@ def watched() -> Iterator[None]:
     assert imports.names <= ALLOWED_IMPORTS
 
 
+ARRAY_TOO_MANY = (
+    "msgpack",
+    b"\x00\xc7<\x06\x94\xa3<f8\x92\x02\x03\xa1F\xc40" + b"\x00\x00\x00\x00\x00\x00\xf0?" * 6,
+)
+"""A value, and an array after it, which compares item by item."""
+
+
 @FUZZ
 @given(ROWS)
+@example(ARRAY_TOO_MANY)
 def test_values(row: tuple[str, bytes]) -> None:
     with watched():
         STRICT.loads_typed(row)
@@ -163,6 +171,7 @@ def test_values(row: tuple[str, bytes]) -> None:
 
 @FUZZ
 @given(ROWS)
+@example(ARRAY_TOO_MANY)
 def test_raw_values(row: tuple[str, bytes]) -> None:
     with watched():
         Serializer(allowed_types=ALLOWED, max_bytes=1 << 20, on_error="raw").loads_typed(row)

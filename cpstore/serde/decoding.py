@@ -140,7 +140,7 @@ class _Decoding:
             if isinstance(self._error, UnreadableValueError):
                 raise self._error from self._error.__cause__
             raise UnreadableValueError("The stored bytes are no value of ours") from (self._error or error)
-        if end != "end":
+        if type(end) is not str or end != "end":  # an array compares item by item
             raise UnreadableValueError("The stored bytes are no value of ours: there are too many")
         return value
 
