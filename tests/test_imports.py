@@ -75,7 +75,7 @@ FUNCTIONS = [
     *(
         ("socket", "socket"),
         ("importlib", "import_module"),
-        ("pathlib", "os.system"),
+        ("shutil", "os.system"),
         ("weakref", "finalize"),
     ),
 ]

@@ -48,6 +48,9 @@ class Dialect(Transferring, Reading, Structuring, Browsing):
     builds_indexes_online: ClassVar[bool] = False
     """Whether an index can be built while writers go on."""
 
+    stops_statements: ClassVar[bool] = True
+    """Whether a statement can be given up half-way, so that its connection is soon free of it."""
+
     @contextmanager
     def transaction(self, connection: Connection, mode: Mode) -> Iterator[None]:
         """Hold a transaction as `mode` needs it, and leave the connection as the application has it.

@@ -31,6 +31,9 @@ class SQLite(Dialect):
 
     name = "sqlite"
 
+    stops_statements = False
+    """aiosqlite's thread goes on, and what it found keeps SQLite's lock until it is collected as garbage."""
+
     def insert(self, table: Table) -> Insert:
         """Give the insert of SQLAlchemy's dialect."""
         return insert(table)

@@ -12,6 +12,7 @@ from cpstore.dialects import Dialect, dialect_for
 from cpstore.doors import retries
 from cpstore.doors.base import EXPLAIN, migrations
 from cpstore.doors.retries import Call
+from cpstore.doors.threads import to_the_end
 from cpstore.doors.turns import aturn
 from cpstore.engines import check_memory, in_event_loop
 from cpstore.errors import AsyncOnlyError
@@ -98,7 +99,8 @@ class AsyncEngineDoor:
 
     async def _attempt(self, call: Call[T]) -> T:
         async with aturn(self._engine.sync_engine), self._engine.connect() as connection:
-            return await connection.run_sync(call)
+            work = connection.run_sync(call)
+            return await (work if self._sql.stops_statements else to_the_end(work))
 
     async def _explain(self, error: DBAPIError) -> None:
         if named := self._sql.named(error):
