@@ -2,7 +2,8 @@
 
 A checkpoint becomes one JSON document and a blob for each channel that is new in it. Short primitive values
 stay in the document, under `channel_values`, where anyone who reads JSON sees them. A value that has no
-version at all cannot have a blob, so it stays in the document too, encoded, under `__unversioned__`.
+version at all cannot have a blob, so it stays in the document too, encoded, under `__unversioned__`. Of a
+list that continues one that is stored, the blob has what is new.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from cpstore import places
+from cpstore import lists, places
 from cpstore.addresses import (
     address_of,
     config_of,
@@ -37,6 +38,7 @@ from cpstore.addresses import (
     next_version,
     version_order,
 )
+from cpstore.appends import Appends
 from cpstore.errors import CpstoreError, InvalidConfigError, UnreadableValueError
 from cpstore.metadata import MetadataKeys, Only, dump_metadata, is_storable, kept_metadata
 from cpstore.places import Place
@@ -45,15 +47,18 @@ from cpstore.records import (
     TASKS,
     UNVERSIONED,
     Blob,
+    BlobKey,
     ChannelHistory,
     CheckpointRecord,
     CheckpointRow,
     Key,
     LoadedCheckpoint,
+    StoredList,
     Write,
     WritesRecord,
     version_text,
 )
+from cpstore.serde import Serializer
 
 __all__ = [
     "damage_named",
@@ -78,8 +83,19 @@ def encode_checkpoint(
     metadata: CheckpointMetadata,
     new_versions: ChannelVersions,
     keys: MetadataKeys | None = None,
+    known: Appends | None = None,
 ) -> CheckpointRecord:
     """Encode what `put` was given. The config's `checkpoint_id` is the parent. No argument is changed.
+
+    Args:
+        serde: The serializer.
+        config: As for `put`.
+        checkpoint: As for `put`.
+        metadata: As for `put`.
+        new_versions: As for `put`.
+        keys: The metadata that is stored.
+        known: The lists that are stored already, whose continuations are stored without them; None: lists
+            are stored as other values are.
 
     Raises:
         UnstorableValueError: The serializer refused a value; nothing is stored then.
@@ -92,16 +108,15 @@ def encode_checkpoint(
         inline = {channel: value for channel, value in values.items() if is_inline(value)}
     elif keys is None:
         keys = Only()
+    fresh = {channel: version for channel, version in new_versions.items() if channel not in inline}
+    blobs, growing = _encode_blobs(serde, key, fresh, values, known if places.appends(serde) else None)
     return CheckpointRecord(
         key=key,
         parent_checkpoint_id=address.checkpoint_id,
         checkpoint=_document(serde, key, checkpoint, inline),
         metadata=dump_metadata(kept_metadata(get_checkpoint_metadata(config, metadata), keys)),
-        blobs=tuple(
-            _encode_blob(serde, key, channel, version, values)
-            for channel, version in new_versions.items()
-            if channel not in inline
-        ),
+        blobs=blobs,
+        lists=growing,
     )
 
 
@@ -136,9 +151,9 @@ def decode_histories(
     for channel, history in histories.items():
         decoded[channel] = {"writes": [_decode_write(serde, key, write) for key, write in history.writes]}
         if history.seed is not None:
-            row, blob = history.seed
+            row, blobs = history.seed
             with damage_named(row.key):
-                seed = _values(serde, row, [blob] if blob else [], {channel})
+                seed = _values(serde, row, blobs, {channel})
                 decoded[channel]["seed"] = seed[channel]
     return decoded
 
@@ -221,13 +236,29 @@ def _dump_text(serde: SerializerProtocol, value: Any, place: Place) -> tuple[str
     return kind, base64.b64encode(blob).decode("ascii")
 
 
-def _encode_blob(
-    serde: SerializerProtocol, key: Key, channel: str, version: Any, values: Mapping[str, Any]
-) -> Blob:
-    name, text = identifier("channel", channel), identifier("version", version_text(version))
-    if channel not in values:
-        return Blob(name, text, EMPTY, None)
-    return Blob(name, text, *places.dump(serde, values[channel], places.of_blob(key, name, text)))
+def _encode_blobs(
+    serde: SerializerProtocol,
+    key: Key,
+    versions: Mapping[str, Any],
+    values: Mapping[str, Any],
+    known: Appends | None,
+) -> tuple[tuple[Blob, ...], tuple[StoredList, ...]]:
+    blobs: list[Blob] = []
+    growing: list[StoredList] = []
+    for channel, version in versions.items():
+        place = BlobKey(
+            *key[:2], identifier("channel", channel), identifier("version", version_text(version))
+        )
+        value = values.get(channel)
+        if channel not in values:
+            blobs.append(Blob(*place[2:], EMPTY, None))
+        elif known is not None and type(value) is list:
+            blob, stored = lists.encode(cast("Serializer", serde), key, place, value, known)
+            blobs.append(blob)
+            growing += stored
+        else:
+            blobs.append(Blob(*place[2:], *places.dump(serde, value, places.of_blob(key, *place[2:]))))
+    return tuple(blobs), tuple(growing)
 
 
 def is_inline(value: Any) -> bool:
@@ -272,10 +303,8 @@ def _values(
     for channel, value in row.part("channel_values").items():
         if wanted is None or channel in wanted:
             values[channel] = places.load_inline(serde, value, places.of_value(row.key, channel))
-    for blob in blobs:
-        if blob.type != EMPTY:
-            place = places.of_blob(row.key, blob.channel, blob.version)
-            values[blob.channel] = places.load(serde, blob.type, blob.blob, place)
+    for blob, before in lists.with_pieces(row, blobs):
+        values[blob.channel] = lists.load(serde, row.key, blob, before)
     for channel, typed in row.unversioned.items():
         if wanted is None or channel in wanted:
             values[channel] = places.load_text(serde, typed, places.of_value(row.key, channel))

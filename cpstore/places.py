@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
@@ -14,15 +15,19 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from cpstore.errors import CpstoreError, TypeNotAllowedError, UnreadableValueError, UnstorableValueError
 from cpstore.records import UNVERSIONED, Key, object_in, parsed_object
 from cpstore.serde import Serializer
+from cpstore.serde.joining import joined
 
 __all__ = [
     "Place",
     "Rebinder",
+    "appends",
     "described",
     "dump",
+    "dump_list",
     "inlines",
     "load",
     "load_inline",
+    "load_pieces",
     "load_text",
     "of_blob",
     "of_document",
@@ -33,6 +38,10 @@ __all__ = [
 
 Change = Callable[[tuple[str, bytes], bytes, bytes], tuple[str, bytes]]
 """Gives a value's type and bytes anew, from those that it has, its place, and the place that it comes to."""
+
+
+_MOST_BYTES = 1 << 30
+"""The most bytes that a compressed list may have, if the serializer does not say."""
 
 
 class Place(NamedTuple):
@@ -75,11 +84,27 @@ def dump(serde: SerializerProtocol, value: Any, place: Place) -> tuple[str, byte
         UnstorableValueError: The serializer refused it. The message names the place and the type, never the
             value.
     """
-    try:
+    with _refused(serde, value, place):
         if hasattr(serde, "dumps_at"):
             kind, data = serde.dumps_at(value, bytes(place))
             return kind, data
         return serde.dumps_typed(value)
+
+
+def dump_list(serde: Serializer, value: list[Any], place: Place) -> bytes | None:
+    """Encode a list, not compressed, for a serializer that :func:`appends`; None: it is to be dumped.
+
+    Raises:
+        UnstorableValueError: As :func:`dump`.
+    """
+    with _refused(serde, value, place):
+        return serde.dumps_list(value)
+
+
+@contextmanager
+def _refused(serde: SerializerProtocol, value: Any, place: Place) -> Iterator[None]:
+    try:
+        yield
     except Exception as error:
         kind_of_value = f"{type(value).__module__}.{type(value).__qualname__}"
         reason = str(error) if isinstance(error, (TypeError, CpstoreError)) else type(error).__name__
@@ -100,6 +125,27 @@ def load(serde: SerializerProtocol, kind: str, blob: bytes | None, place: Place)
         if hasattr(serde, "loads_at"):
             return serde.loads_at((kind, blob or b""), bytes(place))
         return serde.loads_typed((kind, blob or b""))
+    except Exception as error:
+        raise _unreadable(serde, error, place) from _shown(serde, error)
+
+
+def load_pieces(
+    serde: SerializerProtocol, pieces: Sequence[tuple[str, bytes | None, Place]], place: Place
+) -> Any:
+    """Decode a list from the blobs that hold it, each with its own place, in the order of their items.
+
+    Raises:
+        UnreadableValueError: As :func:`load`, or they are not the whole list.
+        TypeNotAllowedError: As :func:`load`.
+    """
+    sealed: Any = serde if hasattr(serde, "open_at") else None
+    try:
+        typed = (
+            sealed.open_at((kind, blob or b""), bytes(there)) if sealed else (kind, blob or b"")
+            for kind, blob, there in pieces
+        )
+        whole = joined(typed, getattr(serde, "max_bytes", _MOST_BYTES))
+        return sealed.loads_opened(whole) if sealed else serde.loads_typed(whole)
     except Exception as error:
         raise _unreadable(serde, error, place) from _shown(serde, error)
 
@@ -130,6 +176,16 @@ def inlines(serde: SerializerProtocol) -> bool:
     """
     encode = getattr(serde.dumps_typed, "__func__", None)
     return encode in (Serializer.dumps_typed, JsonPlusSerializer.dumps_typed)
+
+
+def appends(serde: SerializerProtocol) -> TypeGuard[Serializer]:
+    """Tell whether a list that grows may be stored in pieces.
+
+    Only by our own serializer, while it is free in its forms: whoever changes what is stored, as by
+    encryption, would have to say that each piece can be read for itself.
+    """
+    encode = getattr(serde.dumps_typed, "__func__", None)
+    return isinstance(serde, Serializer) and encode is Serializer.dumps_typed and not serde.compatible
 
 
 def described(key: Key) -> str:

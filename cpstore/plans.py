@@ -101,7 +101,7 @@ def all_but(structure: Structure, kept: Collection[Place]) -> Removal:
     be about to save theirs. If nothing is kept, they go too.
     """
     heads = {name: nodes[0].place for name, nodes in structure.namespaces().items()} if kept else {}
-    referenced = {blob for place in kept for blob in structure.nodes[place].blobs}
+    referenced = structure.blobs_of(kept)
     checkpoints = [place for place in structure.nodes if place not in kept]
     blobs = [blob for blob in structure.blobs if blob not in referenced]
     gone = set(checkpoints)
@@ -129,7 +129,7 @@ def chain_of(structure: Structure, place: Place) -> Chain:
         if node.place.checkpoint_ns and Place("", node.root or "") in roots
     ]
     chain = structure.with_needed([place, *past, *under])
-    referenced = {blob for one in chain for blob in structure.nodes[one].blobs}
+    referenced = structure.blobs_of(chain)
     return Chain(
         list(chain),
         [blob for blob in structure.blobs if blob in referenced],

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from cpstore.errors import UnreadableValueError
+from cpstore.pieces import PieceRow
 
 __all__ = [
     "EMPTY",
@@ -29,6 +30,7 @@ __all__ = [
     "LoadedCheckpoint",
     "Page",
     "Query",
+    "StoredList",
     "ThreadQuery",
     "Write",
     "WritesRecord",
@@ -115,14 +117,37 @@ class Blob:
 
 
 @dataclass(frozen=True)
+class StoredList:
+    """A list that is stored in pieces.
+
+    Attributes:
+        channel: Its channel.
+        line: The blobs that hold it, in the order of their items. The last one is new.
+        data: All of it in MessagePack.
+        items: The number of its items.
+    """
+
+    channel: str
+    line: tuple[PieceRow, ...]
+    data: bytes
+    items: int
+
+
+@dataclass(frozen=True)
 class CheckpointRecord:
-    """One checkpoint, encoded, with the blobs that are new in it."""
+    """One checkpoint, encoded, with the blobs that are new in it; those of `lists` are among them."""
 
     key: Key
     parent_checkpoint_id: str | None
     checkpoint: str
     metadata: str
     blobs: tuple[Blob, ...]
+    lists: tuple[StoredList, ...] = ()
+
+    @property
+    def needed(self) -> list[tuple[str, str, str]]:
+        """Channel, version and type of the blobs that must be there, or the lists could not be read."""
+        return [(each.channel, row.version, row.type) for each in self.lists for row in each.line[:-1]]
 
 
 @dataclass(frozen=True)
@@ -224,7 +249,10 @@ class CheckpointRow:
 
 @dataclass(frozen=True)
 class LoadedCheckpoint:
-    """All that the database knows of one checkpoint, read in one snapshot."""
+    """All that the database knows of one checkpoint, read in one snapshot.
+
+    The blobs are those of its versions, and those that hold the beginnings of its lists.
+    """
 
     row: CheckpointRow
     blobs: tuple[Blob, ...]
@@ -285,13 +313,15 @@ class ChannelHistory:
     """What the ancestors of a checkpoint tell of one channel: writes, oldest first, and where they begin."""
 
     writes: tuple[tuple[Key, Write], ...]
-    seed: tuple[CheckpointRow, Blob | None] | None
+    seed: tuple[CheckpointRow, tuple[Blob, ...]] | None
 
     @property
     def bytes(self) -> int:
         """How much there is to decode."""
-        row, blob = self.seed or (None, None)
+        row, blobs = self.seed or (None, ())
         seed = len(row.checkpoint) if row else 0
-        if blob is not None and blob.blob is not None:
-            seed += len(blob.blob)
-        return seed + sum(len(write.blob) for _, write in self.writes)
+        return (
+            seed
+            + sum(len(blob.blob or b"") for blob in blobs)
+            + sum(len(write.blob) for _, write in self.writes)
+        )

@@ -8,6 +8,8 @@ The rule behind every deletion: what remains reads as before. A checkpoint that 
   `BaseCheckpointSaver.get_delta_channel_history`.
 * Before format 4, pending sends are writes of its parent.
 
+A blob that stays may need others, too: those that hold the beginning of its list.
+
 Whoever stays for such a reason is a checkpoint like any other, and needs its own in turn.
 """
 
@@ -62,10 +64,14 @@ class Node:
 
 
 class StoredBlob(NamedTuple):
-    """A blob without its bytes. One that is `empty` tells that the channel had no value."""
+    """A blob without its bytes. One that is `empty` tells that the channel had no value.
+
+    Of a list it may hold only the last items: then `before` has the versions of those that hold the others.
+    """
 
     empty: bool
     bytes: int
+    before: tuple[str, ...] = ()
 
 
 class StoredWrites(NamedTuple):
@@ -102,6 +108,17 @@ class Structure:
         version = node.versions.get(channel, "")
         blob = self.blobs.get(BlobPlace(node.place.checkpoint_ns, channel, version))
         return blob is not None and not blob.empty
+
+    def blobs_of(self, places: Iterable[Place]) -> set[BlobPlace]:
+        """Give the blobs that checkpoints may point at, and those that hold the beginnings of their lists."""
+        own = {blob for place in places for blob in self.nodes[place].blobs}
+        before = (
+            blob._replace(version=version)
+            for blob in own
+            if blob in self.blobs
+            for version in self.blobs[blob].before
+        )
+        return own.union(before)
 
     def ancestors(self, node: Node) -> Iterator[Node]:
         """The parents of a checkpoint, nearest first, as far as they are there."""

@@ -17,6 +17,8 @@ from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, RESUME, TASKS, _D
 from langgraph.types import Interrupt, Send
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from langchain_core.runnables import RunnableConfig
     from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata
 
@@ -29,10 +31,19 @@ SUB = "sub"
 CALLS = ("node:1", "node:1|inner:2", "sub|node:3")
 
 DELTAS = ("log", "tags")
-CHANNELS = ("words", "flag", "bare", *DELTAS)
+CHANNELS = ("words", "flag", "bare", "chat", *DELTAS)
 RUNS = ("run0", "run1", "run2")
 
 EMPTIED = "<emptied>"
+EDITS: dict[str, Callable[[list[str], str], list[str]]] = {
+    "<append>": lambda old, new: [*old, new],
+    "<append two>": lambda old, new: [*old, new, f"{new} too"],
+    "<same>": lambda old, _: old,
+    "<replace last>": lambda old, new: [*old[:-1], new],
+    "<remove first>": lambda old, _: old[1:],
+    "<clear>": lambda *_: [],
+}
+"""What happens to a list. What is only appended to is stored in pieces."""
 
 DeltaStep = Literal["write", "snapshot", "plain", "inline"]
 VersionStyle = Literal["text", "int", "float"]
@@ -53,6 +64,8 @@ class Put:
         v: the format of the checkpoint.
         backwards: its id sorts before the ids of all that was saved until now.
         changes: channels with a new value, or `EMPTIED`.
+        edit: one of `EDITS`, for the list in the channel `chat`; None: it stays as it is.
+        restarts: the saver before has forgotten everything.
         deltas: what happens to the delta channels; the others stay as they are.
         sends: so many sends are written under its parent before.
     """
@@ -65,6 +78,8 @@ class Put:
     v: int
     backwards: bool
     changes: dict[str, Any]
+    edit: str | None
+    restarts: bool
     deltas: dict[str, DeltaStep]
     sends: int
 
@@ -125,6 +140,8 @@ def puts() -> st.SearchStrategy[Put]:
         v=st.sampled_from([4, 4, 3, 2]),
         backwards=st.sampled_from([False, False, False, True]),
         changes=st.dictionaries(st.sampled_from(["words", "flag", "bare"]), values, max_size=3),
+        edit=st.sampled_from([*["<append>"] * 6, None, *EDITS]),
+        restarts=st.sampled_from([False, False, False, False, True]),
         deltas=st.dictionaries(st.sampled_from(DELTAS), steps, max_size=2),
         sends=st.sampled_from([0, 0, 1, 2]),
     )
@@ -163,11 +180,13 @@ class Player:
 
     Attributes:
         saver: where they are saved, by its sync methods.
+        restarted: makes a saver that knows nothing of what was saved.
         threads: the ids of threads 0 and 1.
         runs: the ids of the runs.
     """
 
     saver: SQLAlchemySaver
+    restarted: Callable[[], SQLAlchemySaver]
     example: int = field(default_factory=lambda: next(EXAMPLES))
     serial: int = 0
     saved: dict[tuple[str, str], list[Saved]] = field(default_factory=lambda: defaultdict(list))
@@ -184,6 +203,8 @@ class Player:
         for action in history.actions:
             self.serial += 1
             if isinstance(action, Put):
+                if action.restarts:
+                    self.saver = self.restarted()
                 self._put(action, history.versions)
             elif isinstance(action, Writes):
                 self._put_writes(action)
@@ -222,6 +243,9 @@ class Player:
             self._set(child, "start", "short", style)
         for channel, value in action.changes.items():
             self._set(child, channel, value, style)
+        if action.edit is not None:
+            child.values["chat"] = EDITS[action.edit](child.values.get("chat", []), f"m{self.serial}")
+            child.versions["chat"] = self._version(style)
         for channel in DELTAS:
             self._step(child, channel, action.deltas.get(channel), parent, style)
         if parent is not None and action.sends:

@@ -84,8 +84,9 @@ def pair(urls: tuple[str, str]) -> Iterator[Pair]:
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Batches so small that every test has several."""
+    """Batches so small that every test has several; lists in pieces."""
     set_batches(monkeypatch, 3, 2, 2000)
+    monkeypatch.setattr("cpstore.appends._SMALLEST_BYTES", 0)
 
 
 def set_batches(monkeypatch: pytest.MonkeyPatch, keys: int, rows: int, size: int) -> None:
@@ -147,7 +148,7 @@ def rows_of(saver: SQLAlchemySaver) -> list[list[Any]]:
 @LAW
 @given(history=histories())
 def test_a_thread_reads_as_before(pair: Pair, history: History) -> None:
-    player = Player(pair.source)
+    player = Player(pair.source, lambda: pair.source)
     player.play(history)
     for table in ("before", "again"):
         done = transfer(*pair, threads=list(set(player.threads) & threads_with_rows(pair.source)))

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import (
     CTE,
     ColumnElement,
+    FromClause,
     Integer,
     LargeBinary,
     Select,
@@ -99,8 +100,29 @@ class AtOnce(Keys):
             .limit(number(1))
             .lateral("found")
         )
-        columns = (number(1), blob.c.channel, blob.c.version, blob.c.type, _NOTHING, _NO_NUMBER, blob.c.blob)
-        return select(*columns).select_from(target.join(each, true()).join(blob, true()))
+        held = self._with_pieces(blob)
+        columns = (number(1), held.c.channel, held.c.version, held.c.type, _NOTHING, _NO_NUMBER, held.c.blob)
+        return select(*columns).select_from(target.join(each, true()).join(blob, true()).join(held, true()))
+
+    def _with_pieces(self, blob: FromClause) -> FromClause:
+        """A blob, and those that hold the beginning of its list: its type says which."""
+        row = self.tables.blobs.c
+        named = func.split_part(blob.c.type, literal_column("';'"), number(6))
+        is_piece = blob.c.type.startswith(literal_column("'items;'"))
+        versions = case((is_piece, named), else_=null())
+        each = func.unnest(func.string_to_array(versions, literal_column("','")))
+        before = each.table_valued("version", name="before").render_derived()
+        beginning = (
+            select(row.channel, row.version, row.type, row.blob)
+            .select_from(before.join(self.tables.blobs, row.version == before.c.version))
+            .where(
+                row.thread_id == bound("thread_id"),
+                row.checkpoint_ns == bound("checkpoint_ns"),
+                row.channel == blob.c.channel,
+            )
+        )
+        itself = select(blob.c.channel, blob.c.version, blob.c.type, blob.c.blob)
+        return union_all(itself.correlate(blob), beginning.correlate(blob)).lateral("held")
 
     def _writes_of(self, target: CTE) -> Select[Any]:
         return self._written(2, target, target.c.checkpoint_id)

@@ -30,7 +30,7 @@ from sqlalchemy.schema import CreateIndex, CreateSchema, DropIndex
 from cpstore.dialects.at_once import AtOnce
 from cpstore.dialects.base import Dialect, Mode
 from cpstore.dialects.keys import Step
-from cpstore.dialects.writing import blob_rows, checkpoint_row, write_rows
+from cpstore.dialects.writing import blob_rows, checkpoint_row, stored_columns, write_rows
 from cpstore.errors import MigrationTurnError
 from cpstore.records import CheckpointRecord, WritesRecord
 
@@ -176,10 +176,13 @@ class PostgreSQL(AtOnce, Dialect):
     def put(self, record: CheckpointRecord) -> list[Step]:
         """Store checkpoint and blobs in one statement: the blobs are data-modifying CTEs of the upsert."""
         rows = blob_rows(record)
+        sure = not record.needed
         parameters = _numbered([checkpoint_row(record)], "checkpoint")
+        if not sure:
+            parameters |= self.needed_parameters(record)
         if len(rows) <= _CHAINED:
-            return [Step(self._put_chained(len(rows)), parameters | _numbered(rows, "blob"))]
-        return [Step(self._put_arrays, parameters | _columns(rows, "blob"))]
+            return [Step(self._put_chained(len(rows), sure), parameters | _numbered(rows, "blob"))]
+        return [Step(self._put_arrays(sure), parameters | _columns(rows, "blob"))]
 
     def put_writes(self, record: WritesRecord) -> list[Step]:
         """Store the writes in one statement."""
@@ -197,14 +200,14 @@ class PostgreSQL(AtOnce, Dialect):
         return _chained([step.statement for step in super().delete_thread("")])
 
     @cache  # noqa: B019 - a dialect is made once for the same tables
-    def _put_chained(self, blobs: int) -> Any:
-        return _chained([*(self._insert_blob(number) for number in range(blobs)), self._insert_checkpoint])
+    def _put_chained(self, blobs: int, sure: bool) -> Any:
+        inserts = [self._insert_row(self.tables.blobs, f"blob_{number}", sure) for number in range(blobs)]
+        return _chained([*map(self.keep_blob, inserts), self._insert_checkpoint(sure)])
 
-    @cached_property
-    def _put_arrays(self) -> Any:
-        return _chained(
-            [self.keep_blob(self._insert_arrays(self.tables.blobs, "blob")), self._insert_checkpoint]
-        )
+    @cache  # noqa: B019 - a dialect is made once for the same tables
+    def _put_arrays(self, sure: bool) -> Any:
+        blobs = self._insert_arrays(self.tables.blobs, "blob", sure)
+        return _chained([self.keep_blob(blobs), self._insert_checkpoint(sure)])
 
     @cache  # noqa: B019 - a dialect is made once for the same tables
     def _put_writes_chained(self, writes: int) -> Any:
@@ -217,24 +220,28 @@ class PostgreSQL(AtOnce, Dialect):
     def _put_writes_arrays(self) -> Any:
         return self.upsert_write(self._insert_arrays(self.tables.writes, "write"))
 
-    @property
-    def _insert_checkpoint(self) -> Any:
-        return self.upsert_checkpoint(self._insert_row(self.tables.checkpoints, "checkpoint_0"))
+    def _insert_checkpoint(self, sure: bool) -> Any:
+        insert = self.upsert_checkpoint(self._insert_row(self.tables.checkpoints, "checkpoint_0", sure))
+        return insert.execution_options(preserve_rowcount=not sure)
 
-    def _insert_blob(self, number: int) -> Any:
-        return self.keep_blob(self._insert_row(self.tables.blobs, f"blob_{number}"))
+    def _insert_row(self, table: Table, prefix: str, sure: bool = True) -> Any:
+        """Insert a row; one that is not sure, only if what its record needs is there."""
+        columns = {
+            column.name: bindparam(f"{prefix}_{column.name}", type_=column.type)
+            for column in stored_columns(table)
+        }
+        if sure:
+            return self.insert(table).values(columns)
+        row = select(*columns.values()).where(self.needed_are_there())
+        return self.insert(table).from_select(list(columns), row)
 
-    def _insert_row(self, table: Table, prefix: str) -> Any:
-        return self.insert(table).values(
-            {column: bindparam(f"{prefix}_{column.name}", type_=column.type) for column in _stored(table)}
-        )
-
-    def _insert_arrays(self, table: Table, prefix: str) -> Any:
-        columns = _stored(table)
+    def _insert_arrays(self, table: Table, prefix: str, sure: bool = True) -> Any:
+        columns = stored_columns(table)
         arrays = [bindparam(f"{prefix}_{column.name}", type_=ARRAY(column.type)) for column in columns]
         rows = func.unnest(*arrays).table_valued(*(column.name for column in columns), name="rows")
+        found = select(*rows.render_derived().c)
         return self.insert(table).from_select(
-            [column.name for column in columns], select(*rows.render_derived().c)
+            [column.name for column in columns], found if sure else found.where(self.needed_are_there())
         )
 
     # Reading
@@ -310,12 +317,6 @@ def _chained(statements: list[Any]) -> Any:
     for number, statement in enumerate(first):
         last = last.add_cte(statement.cte(f"step_{number}"))
     return last
-
-
-def _stored(table: Table) -> list[Any]:
-    # `checkpoints.type` is there for the sake of databases that the official saver made; nobody fills it.
-    unused = {"type"} if "checkpoint" in table.c else set()
-    return [column for column in table.columns if column.name not in unused]
 
 
 def _numbered(rows: list[dict[str, Any]], prefix: str) -> dict[str, Any]:

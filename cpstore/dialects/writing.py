@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-from sqlalchemy import Executable, Table, delete
+from sqlalchemy import ColumnElement, Executable, Integer, Table, bindparam, delete, func, select, tuple_
 
 from cpstore.dialects.keys import Keys, Step, bound
 from cpstore.records import CheckpointRecord, WritesRecord
@@ -17,9 +17,17 @@ class Writing(Keys):
     """The write statements over the three tables."""
 
     def put(self, record: CheckpointRecord) -> list[Step]:
-        """Store a checkpoint and its new blobs: the same id replaces, a blob that is there is kept."""
-        checkpoint = Step(self._put_checkpoint, checkpoint_row(record))
-        return [Step(self._put_blobs, blob_rows(record)), checkpoint] if record.blobs else [checkpoint]
+        """Store a checkpoint and its new blobs: the same id replaces, a blob that is there is kept.
+
+        The first step changes no row, and tells so, if a blob is gone that a list needs. Then the others are
+        not to be done.
+        """
+        row = checkpoint_row(record)
+        if record.needed:
+            checkpoint = Step(self._put_if_there, row | self.needed_parameters(record))
+        else:
+            checkpoint = Step(self._put_checkpoint, row)
+        return [checkpoint, Step(self._put_blobs, blob_rows(record))] if record.blobs else [checkpoint]
 
     def put_writes(self, record: WritesRecord) -> list[Step]:
         """Store pending writes: row by row, a special one replaces, an ordinary one keeps what is there."""
@@ -39,6 +47,33 @@ class Writing(Keys):
     @cached_property
     def _put_checkpoint(self) -> Executable:
         return self.upsert_checkpoint(self.insert(self.tables.checkpoints))
+
+    @cached_property
+    def _put_if_there(self) -> Executable:
+        columns = stored_columns(self.tables.checkpoints)
+        row = select(*(bindparam(column.name, type_=column.type) for column in columns))
+        insert = self.insert(self.tables.checkpoints)
+        return self.upsert_checkpoint(
+            insert.from_select([column.name for column in columns], row.where(self.needed_are_there()))
+        ).execution_options(preserve_rowcount=True)
+
+    def needed_are_there(self) -> ColumnElement[bool]:
+        """Give the condition that all blobs are there, and of their types, that a record needs."""
+        row = self.tables.blobs.c
+        found = select(func.count()).where(
+            row.thread_id == bound("needed_thread_id"),
+            row.checkpoint_ns == bound("needed_checkpoint_ns"),
+            tuple_(row.channel, row.version, row.type).in_(self.bound_keys(3, "needed")),
+        )
+        return found.scalar_subquery() == bindparam("p_needed_number", type_=Integer())
+
+    def needed_parameters(self, record: CheckpointRecord) -> dict[str, Any]:
+        """Give the parameters of :meth:`needed_are_there`."""
+        return self.key_parameters(record.needed, "needed") | {
+            "p_needed_thread_id": record.key.thread_id,
+            "p_needed_checkpoint_ns": record.key.checkpoint_ns,
+            "p_needed_number": len(record.needed),
+        }
 
     @cached_property
     def _put_blobs(self) -> Executable:
@@ -80,6 +115,12 @@ class Writing(Keys):
 def primary_key(table: Table) -> list[str]:
     """Give the column names of a table's primary key, in its order."""
     return [column.name for column in table.primary_key.columns]
+
+
+def stored_columns(table: Table) -> list[Any]:
+    """Give the columns that are filled: `checkpoints.type` is there for what the official saver made."""
+    unused = {"type"} if "checkpoint" in table.c else set()
+    return [column for column in table.columns if column.name not in unused]
 
 
 def checkpoint_row(record: CheckpointRecord) -> dict[str, Any]:

@@ -7,7 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from sqlalchemy import Connection
 
 from cpstore.dialects import Dialect, Mode
-from cpstore.ops.reading import blobs_by_key, checkpoint_rows, row_at, writes_by_key
+from cpstore.ops.reading import (
+    blobs_with_pieces,
+    checkpoint_rows,
+    held_by,
+    row_at,
+    writes_by_key,
+)
 from cpstore.ops.unit import execute, unit
 from cpstore.records import EMPTY, Address, BlobKey, ChannelHistory, CheckpointRow, Key, Write
 
@@ -31,14 +37,14 @@ def delta_history(
         if len(seeds) == len(channels):
             break
     writes = _writes(connection, sql, chain, channels)
-    blobs = blobs_by_key(connection, sql, _seed_blobs(seeds))
+    blobs = blobs_with_pieces(connection, sql, _seed_blobs(seeds))
     histories = {}
     for channel in channels:
         seed = seeds.get(channel)
         key = None if seed is None else seed.blob_key(channel)
         histories[channel] = ChannelHistory(
             tuple(_oldest_first(chain, seed, writes, channel)),
-            None if seed is None else (seed, None if key is None else blobs.get(key)),
+            None if seed is None else (seed, tuple(held_by(blobs, key))),
         )
     return histories
 

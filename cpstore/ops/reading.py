@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 from cpstore.dialects import Dialect, Mode, Step
 from cpstore.filters import matches
 from cpstore.ops.unit import execute, unit
+from cpstore.pieces import pieces_before
 from cpstore.records import (
     Address,
     Blob,
@@ -26,9 +27,11 @@ from cpstore.records import (
 
 __all__ = [
     "blobs_by_key",
+    "blobs_with_pieces",
     "checkpoint_rows",
     "found_keys",
     "get",
+    "held_by",
     "page",
     "row_at",
     "rows_of_keys",
@@ -121,14 +124,14 @@ def _complete(connection: Connection, sql: Dialect, rows: list[CheckpointRow]) -
     """Bring in blobs, writes and sends of checkpoints: one statement for each kind."""
     if not rows:
         return []
-    blobs = blobs_by_key(connection, sql, (key for row in rows for key in row.blob_keys))
+    blobs = blobs_with_pieces(connection, sql, (key for row in rows for key in row.blob_keys))
     writes = writes_by_key(connection, sql.writes_of([row.key for row in rows]))
     senders = [key for row in rows if (key := row.sends_key)]
     sends = writes_by_key(connection, sql.sends_of(senders)) if senders else {}
     return [
         LoadedCheckpoint(
             row=row,
-            blobs=tuple(blobs[key] for key in row.blob_keys if key in blobs),
+            blobs=tuple(blob for key in row.blob_keys for blob in held_by(blobs, key)),
             writes=tuple(writes.get(row.key, ())),
             sends=tuple(sends.get(row.sends_key, ())) if row.sends_key else (),
         )
@@ -155,6 +158,25 @@ def blobs_by_key(connection: Connection, sql: Dialect, keys: Iterable[BlobKey]) 
     if not wanted:
         return {}
     return {BlobKey(*row[:4]): Blob(*row[2:]) for row in execute(connection, sql.blobs_of(wanted))}
+
+
+def blobs_with_pieces(connection: Connection, sql: Dialect, keys: Iterable[BlobKey]) -> dict[BlobKey, Blob]:
+    """Read blobs, and those that hold the beginnings of their lists, as far as they are there."""
+    found = blobs_by_key(connection, sql, keys)
+    beginnings = {
+        key._replace(version=version) for key, blob in found.items() for version in pieces_before(blob.type)
+    }
+    return found | blobs_by_key(connection, sql, beginnings - found.keys())
+
+
+def held_by(blobs: Mapping[BlobKey, Blob], key: BlobKey | None) -> Iterator[Blob]:
+    """Give the blob of a key, and those that hold the beginning of its list, as far as they are there."""
+    blob = None if key is None else blobs.get(key)
+    if key is not None and blob is not None:
+        for version in pieces_before(blob.type):
+            if (before := blobs.get(key._replace(version=version))) is not None:
+                yield before
+        yield blob
 
 
 def writes_by_key(connection: Connection, step: Step) -> dict[Key, list[Write]]:

@@ -11,6 +11,7 @@ from cpstore.dialects import Dialect, Mode
 from cpstore.dialects.structure import PARTS, ROWS
 from cpstore.errors import ThreadExistsError, UnknownCheckpointError
 from cpstore.ops.unit import execute, unit
+from cpstore.pieces import pieces_before
 from cpstore.plans import Chain, Removal, Removed, all_but, chain_of, keep_newest, without_runs
 from cpstore.records import EMPTY, UNVERSIONED, Key, format_of, object_in, parsed_object, version_text
 from cpstore.structure import BlobPlace, Node, Place, StoredBlob, StoredWrites, Structure
@@ -169,7 +170,7 @@ def _read(connection: Connection, sql: Dialect, thread_id: str, parts: Sequence[
 
 def _add_blob(structure: Structure, row: Any) -> BlobPlace:
     place = BlobPlace(*row[:3])
-    structure.blobs[place] = StoredBlob(row[3] == EMPTY, int(row[4]))
+    structure.blobs[place] = StoredBlob(row[3] == EMPTY, int(row[4]), pieces_before(row[3]))
     return place
 
 

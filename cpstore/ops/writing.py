@@ -12,9 +12,14 @@ __all__ = ["delete_thread", "put", "put_writes"]
 
 
 @unit(Mode.STATEMENT)
-def put(connection: Connection, sql: Dialect, record: CheckpointRecord) -> None:
-    """Store a checkpoint with its new blobs."""
-    _run(connection, sql.put(record))
+def put(connection: Connection, sql: Dialect, record: CheckpointRecord) -> bool:
+    """Store a checkpoint with its new blobs; False, and nothing stored, if a blob that it needs is gone."""
+    first, *others = sql.put(record)
+    result = execute(connection, first)
+    if record.needed and result.rowcount == 0:
+        return False
+    _run(connection, others)
+    return True
 
 
 @unit(Mode.STATEMENT)

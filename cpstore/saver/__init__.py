@@ -29,6 +29,8 @@ class SQLAlchemySaver(Checkpoints, Threads, Views):
         engine: The application's engine, or an :class:`~cpstore.Engines` of both kinds on one database. It is
             never changed and never disposed.
         serde: The serializer of values; by default :class:`~cpstore.Serializer`.
+        compatible: Write only what langgraph-checkpoint-postgres reads: a list that grows is then stored
+            whole at each step, and a value of a type that only cpstore keeps is refused.
         metadata_keys: Which keys of metadata are stored: :class:`~cpstore.Only` these, all
             :class:`~cpstore.Except` these, or None: all of them. With a serializer that is no
             `JsonPlusSerializer`, and so may encrypt, None means only LangGraph's own.
@@ -38,7 +40,8 @@ class SQLAlchemySaver(Checkpoints, Threads, Views):
         models: Models on the application's own base (:func:`~cpstore.declare_models`), instead of these two.
 
     Raises:
-        ConfigurationError: Schema or prefix cannot be names, or stand beside `models`.
+        ConfigurationError: Schema or prefix cannot be names, or stand beside `models`; or `serde` is not
+            compatible and should be.
         UnsupportedDatabaseError: It is neither SQLite nor PostgreSQL.
         MemoryDatabaseError: Each connection would have an empty SQLite database of its own.
     """

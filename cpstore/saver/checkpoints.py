@@ -15,7 +15,7 @@ from langgraph.checkpoint.base import (
     DeltaChannelHistory,
 )
 
-from cpstore import addresses, codec, ops, queries
+from cpstore import addresses, codec, lists, ops, queries
 from cpstore.errors import UnreadableValueError
 from cpstore.records import CheckpointRecord, LoadedCheckpoint, Query
 from cpstore.saver.connected import Connected
@@ -42,7 +42,7 @@ class Checkpoints(Connected):
         new_versions: ChannelVersions,
     ) -> CheckpointRecord:
         return codec.encode_checkpoint(
-            self.serde, config, checkpoint, metadata, new_versions, self._metadata_keys
+            self.serde, config, checkpoint, metadata, new_versions, self._metadata_keys, self._appends
         )
 
     def put(
@@ -70,7 +70,10 @@ class Checkpoints(Connected):
             NotMigratedError: The tables are not there.
         """
         record = self._encode(config, checkpoint, metadata, new_versions)
-        self._door.run(ops.put, record)
+        if not self._door.run(ops.put, record):
+            record = lists.without_pieces(self.serde, record)
+            self._door.run(ops.put, record)
+        self._appends.remember(lists.lines_stored(record))
         return addresses.config_of(record.key)
 
     async def aput(
@@ -82,7 +85,10 @@ class Checkpoints(Connected):
     ) -> RunnableConfig:
         """Async version of :meth:`put`."""
         record = self._encode(config, checkpoint, metadata, new_versions)
-        await self._door.arun(ops.put, record)
+        if not await self._door.arun(ops.put, record):
+            record = lists.without_pieces(self.serde, record)
+            await self._door.arun(ops.put, record)
+        self._appends.remember(lists.lines_stored(record))
         return addresses.config_of(record.key)
 
     def put_writes(
@@ -140,12 +146,17 @@ class Checkpoints(Connected):
             NotMigratedError: The tables are not there.
         """
         loaded = self._door.run(ops.get, addresses.address_of(config))
-        return None if loaded is None else codec.decode(self.serde, loaded)
+        return None if loaded is None else self._decoded(loaded, codec.decode(self.serde, loaded))
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Async version of :meth:`get_tuple`."""
         loaded = await self._door.arun(ops.get, addresses.address_of(config))
-        return None if loaded is None else await self._adecode(loaded)
+        return None if loaded is None else self._decoded(loaded, await self._adecode(loaded))
+
+    def _decoded(self, loaded: LoadedCheckpoint, decoded: CheckpointTuple) -> CheckpointTuple:
+        """Remember where the lists of a checkpoint are: a run that begins with it continues them."""
+        self._appends.remember(lists.lines_read(loaded))
+        return decoded
 
     def list(
         self,

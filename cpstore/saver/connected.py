@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from typing_extensions import Self
 
 from cpstore import addresses, engines, ops
+from cpstore.appends import Appends
 from cpstore.doors import door_of
 from cpstore.engines import Engines
 from cpstore.errors import ConfigurationError
@@ -35,15 +36,17 @@ class Connected(BaseCheckpointSaver[str]):
         engine: Engine | AsyncEngine | Engines,
         *,
         serde: SerializerProtocol | None = None,
+        compatible: bool = False,
         metadata_keys: MetadataKeys | None = None,
         schema: str | None = None,
         prefix: str = "",
         models: Models | None = None,
     ) -> None:
-        super().__init__(serde=serde or Serializer())
+        super().__init__(serde=_checked(serde, compatible))
         self._metadata_keys = metadata_keys
         self._door = door_of(engine, _chosen(models, schema, prefix))
         self._owns_engines = False
+        self._appends = Appends()
 
     @classmethod
     def from_url(
@@ -51,6 +54,7 @@ class Connected(BaseCheckpointSaver[str]):
         url: str | URL,
         *,
         serde: SerializerProtocol | None = None,
+        compatible: bool = False,
         metadata_keys: MetadataKeys | None = None,
         schema: str | None = None,
         prefix: str = "",
@@ -64,6 +68,7 @@ class Connected(BaseCheckpointSaver[str]):
             url: A database URL. `postgres://` and `postgresql://` mean psycopg 3, for sync and async;
                 `sqlite://` is a database in memory.
             serde: As for the class.
+            compatible: As for the class.
             metadata_keys: As for the class.
             schema: As for the class.
             prefix: As for the class.
@@ -78,7 +83,13 @@ class Connected(BaseCheckpointSaver[str]):
         """
         made = engines.from_url(url, pooler=pooler, **engine_options)
         saver = cls(
-            made, serde=serde, metadata_keys=metadata_keys, schema=schema, prefix=prefix, models=models
+            made,
+            serde=serde,
+            compatible=compatible,
+            metadata_keys=metadata_keys,
+            schema=schema,
+            prefix=prefix,
+            models=models,
         )
         saver._owns_engines = True
         return saver
@@ -158,6 +169,22 @@ class Connected(BaseCheckpointSaver[str]):
     async def areclaim_space(self) -> None:
         """Async version of :meth:`reclaim_space`."""
         await self._door.arun(ops.reclaim)
+
+
+def _checked(serde: SerializerProtocol | None, compatible: bool) -> SerializerProtocol:
+    """Give the serializer that is meant.
+
+    Raises:
+        ConfigurationError: What it writes cannot be read by langgraph-checkpoint, and should be.
+    """
+    if serde is None:
+        return Serializer(compatible=compatible)
+    if compatible and (hasattr(serde, "dumps_at") or not getattr(serde, "compatible", True)):
+        raise ConfigurationError(
+            "compatible=True needs a serializer whose values langgraph-checkpoint reads: leave serde out, or"
+            " give Serializer(…, compatible=True)"
+        )
+    return serde
 
 
 def _chosen(models: Models | None, schema: str | None, prefix: str) -> Models:

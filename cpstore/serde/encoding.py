@@ -24,10 +24,12 @@ class Encoder:
 
     Args:
         codecs: How to encode types of the user's own.
+        compatible: Refuse what would need an extension type of ours.
     """
 
-    def __init__(self, codecs: dict[type, Codec]) -> None:
+    def __init__(self, codecs: dict[type, Codec], *, compatible: bool = False) -> None:
         self._codecs = codecs
+        self._compatible = compatible
         self._encoders: dict[type, Encode] = {}
 
     def encode(self, value: Any) -> bytes:
@@ -36,7 +38,7 @@ class Encoder:
         Raises:
             TypeError: It, or something in it, cannot be stored so that it comes back as it is.
         """
-        return _Encoding(self._encoders, self._find).pack(value)
+        return _Encoding(self._encoders, self._find, self._compatible).pack(value)
 
     def _find(self, value: Any) -> Encode:
         encode = self._encoders[type(value)] = encoder_for(value, self._codecs)
@@ -46,11 +48,12 @@ class Encoder:
 class _Encoding:
     """One call: ormsgpack does not pass errors of its callbacks on, so the first is kept here."""
 
-    __slots__ = ("_closely", "_encoders", "_error", "_find")
+    __slots__ = ("_closely", "_compatible", "_encoders", "_error", "_find")
 
-    def __init__(self, encoders: dict[type, Encode], find: Callable[[Any], Encode]) -> None:
+    def __init__(self, encoders: dict[type, Encode], find: Callable[[Any], Encode], compatible: bool) -> None:
         self._encoders = encoders
         self._find = find
+        self._compatible = compatible
         self._closely = False
         self._error: Exception | None = None
 
@@ -84,6 +87,8 @@ class _Encoding:
         try:
             encode = self._encoders.get(type(value)) or self._find(value)
             code, content = encode(value)
+            if code == wire.OWN:
+                self._check(f"{type(value).__module__}.{type(value).__qualname__}")
             return ormsgpack.Ext(code, self.pack(content))
         except Exception as error:
             self._error = self._error or error
@@ -111,7 +116,17 @@ class _Encoding:
         return self._own("dict", pairs)
 
     def _own(self, kind: str, content: Any) -> Any:
+        self._check(f"such a {kind}")
         return ormsgpack.Ext(wire.OWN, self._pack_closely([kind, content]))
+
+    def _check(self, what: str) -> None:
+        """Refuse what only we can read.
+
+        Raises:
+            TypeError: All that is written must be compatible.
+        """
+        if self._compatible:
+            raise TypeError(f"langgraph-checkpoint cannot read {what}, and compatible=True is on")
 
 
 def _has_mutable_bytes(value: Any) -> bool:

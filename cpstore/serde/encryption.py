@@ -12,6 +12,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from typing_extensions import Self
 
 from cpstore.errors import ConfigurationError, MissingDriverError, UnreadableValueError
+from cpstore.pieces import anonymous
 from cpstore.serde.classes import TypeName
 from cpstore.serde.serializer import Serializer
 
@@ -88,6 +89,10 @@ class AESGCMSerializer(SerializerProtocol):
         """
         return self._open(*data, place)
 
+    def loads_opened(self, data: tuple[str, bytes]) -> Any:
+        """Decode a value that :meth:`open_at` gave, or several of its values put together."""
+        return self.serde.loads_typed(data)
+
     def with_msgpack_allowlist(self, extra_allowlist: Iterable[TypeName | type]) -> Self:
         """Give a serializer whose values may be of more types."""
         allow = getattr(self.serde, "with_msgpack_allowlist", None)
@@ -96,6 +101,7 @@ class AESGCMSerializer(SerializerProtocol):
         return clone
 
     def _seal(self, kind: str, data: bytes, place: bytes) -> tuple[str, bytes]:
+        kind = anonymous(kind)
         nonce = os.urandom(_NONCE_BYTES)
         sealed = self._ciphers[self._current].encrypt(nonce, data, _bound_to(kind, place))
         return f"{kind}{_CIPHER}{self._current}", nonce + sealed

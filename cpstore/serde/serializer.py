@@ -41,9 +41,10 @@ class Serializer(JsonPlusSerializer):
         pickle: Store what is of no other kind by pickle, and read such rows. Whoever can write a row can then
             run code in your process.
         max_bytes: The most bytes that a compressed value may have when it is read.
+        compatible: Write only what langgraph-checkpoint's `JsonPlusSerializer` reads, and refuse the rest.
 
     Raises:
-        ConfigurationError: An argument is none of these.
+        ConfigurationError: An argument is none of these, or asks for what `compatible` rules out.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class Serializer(JsonPlusSerializer):
         codecs: Iterable[Codec] = (),
         pickle: bool = False,
         max_bytes: int = 1 << 30,
+        compatible: bool = False,
     ) -> None:
         super().__init__(pickle_fallback=pickle)
         if on_error not in ("raise", "raw"):
@@ -63,9 +65,37 @@ class Serializer(JsonPlusSerializer):
         self._compression = resolve(compression)
         self._max_bytes = max_bytes
         self._codecs = _checked(codecs)
-        self._encoder = Encoder({codec.type: codec for codec in self._codecs.values()})
+        self.compatible = compatible
+        if compatible and (compression or pickle or self._codecs):
+            raise ConfigurationError(
+                "langgraph-checkpoint reads nothing that is compressed, pickled or of a codec: leave"
+                " compression, pickle and codecs out, or compatible"
+            )
+        self._encoder = Encoder({codec.type: codec for codec in self._codecs.values()}, compatible=compatible)
         strict = allowed_types is not None or _msgpack.STRICT_MSGPACK_ENABLED
         self._allow(_names(allowed_types or ()) if strict else True)
+
+    @property
+    def max_bytes(self) -> int:
+        """The most bytes that a compressed value may have when it is read."""
+        return self._max_bytes
+
+    def compressed(self, kind: str, data: bytes) -> tuple[str, bytes]:
+        """Give the type tag and bytes of what is encoded already."""
+        return compress(self._compression, kind, data)
+
+    def dumps_list(self, obj: list[Any]) -> bytes | None:
+        """Give a list in MessagePack, not compressed; None if it is stored in another way.
+
+        Raises:
+            TypeError: As :meth:`dumps_typed`.
+        """
+        try:
+            return self._encoder.encode(obj)
+        except (TypeError, RecursionError):
+            if not self.pickle_fallback:
+                raise
+            return None
 
     def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
         """Give a value's type tag and bytes.
