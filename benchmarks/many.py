@@ -23,8 +23,8 @@ QUICK_MANY = 100_000
 LIMIT = 20
 
 THREADS_AT_A_TIME = 20
-CHECKPOINTS_OF_THREADS = 1_000
-"""Twenty threads are busy at a time, in turns, until each of them has 50 checkpoints."""
+CHECKPOINTS_OF_THREADS = 200
+"""Twenty threads are busy at a time, in turns, until each of them has 10 checkpoints."""
 
 
 @dataclass(frozen=True)

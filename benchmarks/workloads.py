@@ -21,7 +21,7 @@ WORDS = """
 the a of in to and is was for that it on as with be by at this from or have an they which one you were
 all her she there would their we him been has when who will no more if out so what up said about than
 table train harbour window river market answer letter garden silver mountain evening breakfast ticket
-""".split()
+""".split()  # noqa: SIM905 - one word on each line would fill a page
 
 MICROSECONDS_OF_A_STEP = 50_000
 FIRST_ID = 0x1F1_0000_0000_0000
@@ -100,9 +100,8 @@ class Thread:
         new = dict.fromkeys(changed, version(number + 1))
         self.values, self.versions = self.values | changed, self.versions | new
         metadata: CheckpointMetadata = {"source": "loop", "step": number, "parents": {}}
-        self.steps.append(
-            Step(self.checkpoint(number, list(changed)), metadata, new, writes, task_id(number))
-        )
+        made = self.checkpoint(number, list(changed))
+        self.steps.append(Step(made, metadata, {**new}, writes, task_id(number)))
 
     def checkpoint(self, number: int, changed: list[str]) -> Checkpoint:
         """The checkpoint after the newest step."""
