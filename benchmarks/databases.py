@@ -51,7 +51,10 @@ class Databases:
             with postgres.temporary_database(self.server) as url:
                 yield url
         else:
-            yield URL.create("sqlite", database=str(self.folder / f"{uuid4().hex}.db"))
+            name = uuid4().hex
+            yield URL.create("sqlite", database=str(self.folder / f"{name}.db"))
+            for part in self.folder.glob(f"{name}*"):
+                part.unlink()
 
     def lasting(self, dialect: Dialect) -> URL:
         """An empty database that is there until the end of the run."""

@@ -98,7 +98,7 @@ async def converse(bench: Bench, way: Backend, steps: list[Step]) -> list[Conver
 async def look(both: list[Conversation]) -> None:
     """Read and weigh, at the lengths that the report shows."""
     length = both[0].length
-    if length in TIMED_AT:
+    if length in (WINDOW, *TIMED_AT):  # the first reads warm up
         await in_turns(both, READS, Conversation.read)
     if length in STORED_AT or length % (len(both[0].steps) // 20) == 0:
         for conversation in both:

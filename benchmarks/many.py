@@ -24,7 +24,8 @@ LIMIT = 20
 
 THREADS_AT_A_TIME = 20
 CHECKPOINTS_OF_THREADS = 200
-"""Twenty threads are busy at a time, in turns, until each of them has 10 checkpoints."""
+"""Twenty threads are busy at a time, in turns, until each of them has 10 checkpoints. So even few checkpoints
+are of more threads than a look asks for, and both tables are asked for the same amount."""
 
 
 @dataclass(frozen=True)

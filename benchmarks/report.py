@@ -35,7 +35,8 @@ INTRODUCTION = """\
 cpstore beside the official savers, in one process, in short rounds taken in turns. `cpstore` and `other`
 are medians; `other` is the official saver, unless the operation says what else. The ratio is cpstore's
 median to the other's: below 1, cpstore is faster or smaller; of a throughput, above 1. A target is for the
-ratio, or for cpstore's own bytes. Commits are durable, as databases and savers have it by default.
+ratio, or for cpstore's own bytes. Commits are durable, as databases and savers have it by default; the
+settings of the server and the price of waiting for the disk stand below.
 """
 
 QUICK = """\
