@@ -11,6 +11,7 @@ import gc
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 from benchmarks import floor, graph, history, large, long, machine, many, operations, report, throughput
@@ -41,9 +42,12 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="under a minute: does it run at all?")
     parser.add_argument("--only", nargs="+", choices=SUITES, metavar="NAME", help=", ".join(SUITES))
     parser.add_argument(
-        "--out", type=Path, default=OUT, metavar="DIR", help="where files go (docs/benchmarks)"
+        "--out", type=Path, metavar="DIR", help="where files go: docs/benchmarks, and with --only nowhere"
     )
-    return parser.parse_args(given)
+    chosen = parser.parse_args(given)
+    if chosen.out is None and not chosen.only:  # a part must not take the place of the whole
+        chosen.out = OUT
+    return chosen
 
 
 async def run(places: Databases, names: Sequence[str], quick: bool) -> tuple[Results, Facts]:
@@ -64,10 +68,19 @@ def main() -> None:
         results, facts = asyncio.run(run(places, chosen.only or list(SUITES), chosen.quick))
     print(report.as_text(results.figures))
     print(f"\n{report.met_in_all(results.figures)}")
-    report.write(results, facts, chosen.out)
+    if chosen.out is not None:
+        report.write(results, facts, chosen.out)
+        draw(results, chosen.out)
+
+
+def draw(results: Results, folder: Path) -> None:
+    """Pictures, where matplotlib is there to draw them."""
+    if find_spec("matplotlib") is None:
+        print("No pictures without matplotlib, which the dependency group `bench` brings.")
+        return
     from benchmarks import plots
 
-    plots.draw(results, chosen.out)
+    plots.draw(results, folder)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ Unit = Literal["us", "ops/s", "bytes"]
 
 @dataclass(frozen=True)
 class Sample:
-    """Many measurements of one thing."""
+    """Many measurements of one thing: `p95` is what 95 in 100 of them are not worse than."""
 
     median: float
     p95: float
@@ -22,8 +22,13 @@ class Sample:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Sample:
-        """What measurements say, each in the unit of its figure."""
+        """What measurements say of which less is better, each in the unit of its figure."""
         return cls(median(values), percentile(values, 0.95), len(values))
+
+    @classmethod
+    def of_rates(cls, values: Sequence[float]) -> Sample:
+        """What measurements say of which more is better."""
+        return cls(median(values), -percentile([-value for value in values], 0.95), len(values))
 
     @classmethod
     def of_seconds(cls, values: Sequence[float]) -> Sample:

@@ -61,7 +61,7 @@ def row(figure: Figure) -> list[str]:
 
 
 def cells(sample: Sample, unit: Unit) -> list[str]:
-    """A median and what 95 % do not exceed; of what is counted there is no such."""
+    """A median, and what 95 in 100 are not worse than; of what is counted there is no such."""
     return [shown(sample.median, unit), shown(sample.p95, unit) if sample.count > 1 else ""]
 
 

@@ -73,7 +73,7 @@ async def measure_backend(bench: Bench, backend: Backend) -> None:
         crowds = [Crowd(contender, backend.name, [whole, *others]) for contender in (one, other)]
         await in_turns(crowds, 1, Crowd.work)
         await in_turns(crowds, bench.choose(3, 12), Crowd.work)
-    mine, official = (Sample.of(crowd.rates[1:]) for crowd in crowds)
+    mine, official = (Sample.of_rates(crowd.rates[1:]) for crowd in crowds)
     case = f"{CALLERS} callers"
     figure = Figure("concurrent", backend.name, case, "throughput", mine, official, unit="ops/s")
     bench.results.figures.append(figure)

@@ -43,6 +43,10 @@ def test_a_sample_of_times_is_in_microseconds() -> None:
     assert Sample.of_seconds([0.001, 0.003, 0.002]) == Sample(2000, 3000, 3)
 
 
+def test_of_rates_the_low_ones_are_the_bad_ones() -> None:
+    assert Sample.of_rates([300, 100, 200]) == Sample(200, 100, 3)
+
+
 @pytest.mark.parametrize(("count", "expected"), [(1, 1), (10, 10), (20, 19), (100, 95), (101, 96)])
 def test_of_a_sample_95_in_100_are_not_above_its_p95(count: int, expected: int) -> None:
     assert percentile(list(range(count, 0, -1)), 0.95) == expected
