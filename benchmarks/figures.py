@@ -79,12 +79,6 @@ class Figure:
         """Everything, for `results.json`."""
         return {**asdict(self), "ratio": self.ratio}
 
-    @classmethod
-    def from_json(cls, found: dict[str, Any]) -> Figure:
-        """A figure as :meth:`as_json` gave it."""
-        known = {name: value for name, value in found.items() if name != "ratio"}
-        return cls(**{**known, "ours": Sample(**known["ours"]), "other": Sample(**known["other"])})
-
 
 @dataclass(frozen=True)
 class Curve:
