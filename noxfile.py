@@ -48,6 +48,13 @@ def server(session: nox.Session) -> None:
     session.run("python", "-m", "tests.prove_server")
 
 
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Measure cpstore beside the official savers: `nox -s bench -- --quick`."""
+    session.install("--editable", ".[all]", *group("test"), *group("bench"))
+    session.run("python", "-m", "benchmarks", *session.posargs)
+
+
 def group(name: str, *only: str) -> list[str]:
     """The requirements of a dependency group in pyproject.toml, or those of them that begin with a name."""
     found = nox.project.dependency_groups(PYPROJECT, name)

@@ -23,13 +23,18 @@ DRIVER = "postgresql+psycopg"
 SERVER_ACCOUNT = "nobody" if os.geteuid() == 0 else None
 """Who runs the server: PostgreSQL refuses root, so root lends it an account that owns nothing."""
 
-SETTINGS = {
-    "fsync": "off",  # the data dies with the session; synchronous_commit stays as it is in production
-    "full_page_writes": "off",  # of use only after a crash, which such a cluster does not survive anyway
-    "max_wal_size": "256MB",  # the default keeps up to 1 GB of log, which may be memory here
+DURABLE = {
     "max_connections": "200",  # several pools at once, some of them in other processes
     "listen_addresses": "127.0.0.1",
     "unix_socket_directories": "",  # the path of a temporary directory may be too long for a socket
+}
+"""All that is durable in production is so here."""
+
+SETTINGS = {
+    **DURABLE,
+    "fsync": "off",  # the data dies with the session; synchronous_commit stays as it is in production
+    "full_page_writes": "off",  # of use only after a crash, which such a cluster does not survive anyway
+    "max_wal_size": "256MB",  # the default keeps up to 1 GB of log, which may be memory here
 }
 
 SECONDS_TO_START = 60
@@ -52,6 +57,7 @@ class Cluster:
     binaries: Path
     directory: Path
     port: int
+    durable: bool = False
 
     @property
     def url(self) -> URL:
@@ -65,7 +71,8 @@ class Cluster:
 
     def start(self) -> None:
         """Start the server and wait until it takes connections."""
-        settings = " ".join(f"-c {name}={value}" for name, value in {**SETTINGS, "port": self.port}.items())
+        chosen = DURABLE if self.durable else SETTINGS
+        settings = " ".join(f"-c {name}={value}" for name, value in {**chosen, "port": self.port}.items())
         log = f"--log={self.directory / 'server.log'}"
         self.run("pg_ctl", "start", f"--pgdata={self.data}", "--wait", log, f"--options={settings}")
 
@@ -128,10 +135,14 @@ def running(binaries: Path) -> Iterator[URL]:
 
 
 @contextmanager
-def started(binaries: Path) -> Iterator[Cluster]:
-    """A new cluster's server, from the folder of an installation's programs; nothing of it is left behind."""
-    with lent_directory(None) as programs, lent_directory(memory()) as directory:
-        cluster = Cluster(within_reach(binaries, programs), directory, free_port())
+def started(binaries: Path, *, durable: bool = False) -> Iterator[Cluster]:
+    """A new cluster's server, from the folder of an installation's programs; nothing of it is left behind.
+
+    One that is durable lies on a disk, and commits as in production: to measure what a commit costs.
+    """
+    parent = None if durable else memory()
+    with lent_directory(None) as programs, lent_directory(parent) as directory:
+        cluster = Cluster(within_reach(binaries, programs), directory, free_port(), durable)
         cluster.create()
         with cluster.guarded(programs):
             cluster.start()
