@@ -21,7 +21,7 @@ from hashlib import blake2b
 
 __all__ = ["DIGEST_BYTES", "Piece", "PieceRow", "anonymous", "digest_of", "may_be_named", "pieces_before"]
 
-_TYPE = re.compile(r"items;(\d{1,9});(\d{1,18});(\d{1,18});([0-9a-f]{32}|);([\w.,-]*);", re.ASCII)
+_TYPE = re.compile(r"items;([\w.,-]*);(\d{1,9});(\d{1,18});(\d{1,18});([0-9a-f]{32}|);", re.ASCII)
 _VERSION = re.compile(r"[\w.-]{1,64}", re.ASCII)
 DIGEST_BYTES = 16
 
@@ -50,13 +50,13 @@ class Piece:
         found = _TYPE.match(kind)
         if found is None:
             return None
-        number, items, size, digest, before = found.groups()
+        before, number, items, size, digest = found.groups()
         return cls(int(number), int(items), int(size), digest, tuple(before.split(",")) if before else ())
 
     @property
     def kind(self) -> str:
         """The type; how the bytes are compressed stands after it."""
-        return f"items;{self.number};{self.items};{self.bytes};{self.digest};{','.join(self.before)};"
+        return f"items;{','.join(self.before)};{self.number};{self.items};{self.bytes};{self.digest};"
 
 
 @dataclass(frozen=True)
@@ -89,4 +89,4 @@ def digest_of(body: bytes | memoryview) -> str:
 def anonymous(kind: str) -> str:
     """Give a type without its digest, by which a text could be guessed that is encrypted."""
     found = _TYPE.match(kind)
-    return kind if found is None else kind[: found.start(4)] + kind[found.end(4) :]
+    return kind if found is None else kind[: found.start(5)] + kind[found.end(5) :]

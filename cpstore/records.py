@@ -7,7 +7,7 @@ their time order; `blob` is bytes as the serializer made them; JSON is text.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -232,6 +232,11 @@ class CheckpointRow:
         if channel not in versions:
             return None
         return BlobKey(*self.key[:2], channel, version_text(versions[channel]))
+
+    @property
+    def versions(self) -> Iterable[Any]:
+        """The versions of all channels, as the document has them."""
+        return self.part("channel_versions").values()
 
     @property
     def blob_keys(self) -> list[BlobKey]:

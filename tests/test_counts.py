@@ -23,8 +23,8 @@ COUNTS = {
     # call: statements on SQLite (one more begins each transaction) and on PostgreSQL
     "put": (3, 1),
     "put_writes": (2, 1),
-    "get_tuple": (4, 1),
-    "list, a page": (5, 4),
+    "get_tuple": (2, 1),
+    "list, a page": (2, 1),
     "delete_thread": (4, 1),
     "copy_thread": (5, 4),
     "prune": (9, 8),
@@ -90,7 +90,7 @@ def test_a_longer_list_takes_more_pages_and_no_more_statements_a_page(
         statements.clear()
         assert len(list(saver.list(None, limit=limit))) == limit
         lengths.append(len(statements))
-    assert lengths[1] <= 4 * lengths[0]
+    assert lengths[1] <= 4 * lengths[0] + 1  # the first page is searched and loaded at once
 
 
 def test_many_writes_and_channels_are_one_statement_on_postgresql(

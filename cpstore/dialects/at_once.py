@@ -1,8 +1,9 @@
-"""All that one checkpoint is made of, in one statement: on PostgreSQL each statement is a round trip."""
+"""All that checkpoints are made of, in one statement: each one is a round trip, and a snapshot by itself."""
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Sequence
+from functools import cache, cached_property, lru_cache
 from typing import Any
 
 from sqlalchemy import (
@@ -12,10 +13,10 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     Select,
+    Table,
     Text,
-    case,
+    and_,
     cast,
-    false,
     func,
     literal_column,
     not_,
@@ -24,10 +25,10 @@ from sqlalchemy import (
     true,
     union_all,
 )
-from sqlalchemy.dialects.postgresql import JSONB
 
-from cpstore.dialects.keys import Keys, Step, bound, number, text_of
-from cpstore.records import TASKS, Address
+from cpstore.dialects.keys import Step, bound, number, text_of
+from cpstore.dialects.reading import Reading
+from cpstore.records import TASKS, Address, BlobKey, Key, Query
 
 __all__ = ["AtOnce"]
 
@@ -35,14 +36,25 @@ _NOTHING = cast(null(), Text())
 _NO_NUMBER = cast(null(), Integer())
 _NO_BYTES = cast(null(), LargeBinary())
 
+_PLACE = ("thread_id", "checkpoint_ns")
+_CHECKPOINT = (*Key._fields, "parent_checkpoint_id", "checkpoint_text", "metadata_text")
+_BLOB = BlobKey._fields
+_WRITE = (*Key._fields, "task_id", "channel", "type", "task_path", "idx", "blob")
 
-class AtOnce(Keys):
-    """Rows of four kinds below each other.
 
-    0 is the checkpoint: id, parent, document, metadata. 1 are its blobs: channel, version, type, nothing, no
-    number, bytes. 2 are the writes under it: task, channel, type, path, position, bytes. 3 are the sends of
-    its parent, which are writes too: only checkpoints before format 4 need them.
+class AtOnce(Reading):
+    """Rows of four kinds below each other, each with ten columns.
+
+    0 are the checkpoints: thread, namespace, id, parent, document, metadata, nothing, place in their order,
+    no bytes. 1 are their blobs, and those that hold the beginnings of their lists: thread, namespace,
+    nothing, channel, version, type, nothing, no number, bytes. 2 are the writes under them: thread,
+    namespace, checkpoint, task, channel, type, path, position, bytes. 3 are the sends of their parents, which
+    are writes too: only checkpoints before format 4 need them.
+
+    Each table is asked by its primary key, and with the bound thread where there is one.
     """
+
+    # What is asked for
 
     def loaded(self, address: Address) -> Step:
         """The rows of the checkpoint at an address; none, if it is not there."""
@@ -51,99 +63,148 @@ class AtOnce(Keys):
             self._newest_at_once if address.checkpoint_id is None else self._exact_at_once, parameters
         )
 
+    def loaded_page(self, query: Query, size: int) -> Step:
+        """The rows of up to `size` checkpoints that a query asks for, newest first."""
+        return Step(self._page_at_once(self.given(query), size), self.scan_parameters(query))
+
+    def loaded_keys(self, keys: Sequence[Key]) -> Step:
+        """The rows of checkpoints by their keys, in no order."""
+        return self.keyed(self._keys_at_once, keys)
+
     @cached_property
     def _newest_at_once(self) -> Any:
         row = self.tables.checkpoints.c
-        return self._at_once(self._found.order_by(row.checkpoint_id.desc()).limit(number(1)))
+        newest = self._in_place.order_by(row.checkpoint_id.desc()).limit(number(1))
+        return self._at_once(newest.cte("target"), frozenset(_PLACE), alone=True)
 
     @cached_property
     def _exact_at_once(self) -> Any:
-        return self._at_once(
-            self._found.where(self.tables.checkpoints.c.checkpoint_id == bound("checkpoint_id"))
-        )
+        exact = self._in_place.where(self.tables.checkpoints.c.checkpoint_id == bound("checkpoint_id"))
+        return self._at_once(exact.cte("target"), frozenset(_PLACE), alone=True)
+
+    @lru_cache(maxsize=128)  # noqa: B019 - a dialect is made once for the same tables
+    def _page_at_once(self, given: tuple[str, ...], size: int) -> Any:
+        found = self.conditions(select(*self._columns), given).order_by(*self.order(given))
+        page = found.limit(number(size)).subquery("page")
+        order = [page.c[column.element.name].desc() for column in self.order(given)]
+        place = func.row_number().over(order_by=order or None).label("place")
+        return self._at_once(select(*list(page.c)[:-1], place).cte("target"), frozenset(given))
+
+    @cache  # noqa: B019 - a dialect is made once for the same tables
+    def _keys_at_once(self, in_thread: bool) -> Any:
+        table = self.tables.checkpoints
+        among = self.among_keys_of_thread(table) if in_thread else self.among_keys_of_threads(table)
+        found = select(*self._columns).where(among)
+        return self._at_once(found.cte("target"), frozenset({"thread_id"} if in_thread else ()))
 
     @property
-    def _found(self) -> Select[Any]:
+    def _in_place(self) -> Select[Any]:
         row = self.tables.checkpoints.c
-        return select(
-            row.checkpoint_id,
-            row.parent_checkpoint_id,
+        return select(*self._columns).where(*(row[name] == bound(name) for name in _PLACE))
+
+    @property
+    def _columns(self) -> list[ColumnElement[Any]]:
+        row = self.tables.checkpoints.c
+        return [
+            *(row[name] for name in (*Key._fields, "parent_checkpoint_id")),
             text_of(row.checkpoint),
             text_of(row.metadata),
-            _part(row.checkpoint, "channel_versions").label("versions"),
-            _part(row.checkpoint, "v").label("format"),
-        ).where(row.thread_id == bound("thread_id"), row.checkpoint_ns == bound("checkpoint_ns"))
+            self.versions_of(row.checkpoint).label("versions"),
+            self.has_own_sends(row.checkpoint).label("has_own_sends"),
+            _NO_NUMBER.label("place"),
+        ]
 
-    def _at_once(self, found: Select[Any]) -> Any:
-        target = found.cte("target")
+    # How it is said
+
+    def _at_once(self, target: CTE, given: frozenset[str], *, alone: bool = False) -> Any:
+        own = self._own(target, given, alone).cte("own")
+        columns = [target.c[name] for name in _CHECKPOINT]
         return union_all(
-            select(number(0), *list(target.c)[:4], _NO_NUMBER, _NO_BYTES),
-            self._blobs_of(target),
-            self._writes_of(target),
-            self._sends_of(target),
+            select(number(0), *columns, _NOTHING, target.c.place, _NO_BYTES),
+            select(number(1), *_blob_columns(own.c)),
+            self._beginnings(own, given),
+            self._written(2, target, target.c.checkpoint_id, given),
+            self._written(3, target, target.c.parent_checkpoint_id, given).where(
+                self.tables.writes.c.channel == literal_column(f"'{TASKS}'"), not_(target.c.has_own_sends)
+            ),
         )
 
-    def _blobs_of(self, target: CTE) -> Select[Any]:
+    def _own(self, target: CTE, given: frozenset[str], alone: bool) -> Select[Any]:
         """A blob for each version, each looked up by its key: a long thread has very many others."""
-        row = self.tables.blobs.c
-        is_object = func.jsonb_typeof(target.c.versions) == literal_column("'object'")
-        versions = case((is_object, target.c.versions), else_=literal_column("'{}'::jsonb"))
-        each = func.jsonb_each_text(versions).table_valued("key", "value", name="each").render_derived()
-        blob = (
-            select(row.channel, row.version, row.type, row.blob)
-            .where(
-                row.thread_id == bound("thread_id"),
-                row.checkpoint_ns == bound("checkpoint_ns"),
-                row.channel == each.c.key,
-                row.version == each.c.value,
-            )
-            .limit(number(1))
-            .lateral("found")
+        each = self.versions_in(target.c.versions)
+        columns = (*(target.c[name] for name in _PLACE), each.c.key, cast(each.c.value, Text()))
+        named: Select[Any] = select(
+            *(column.label(name) for column, name in zip(columns, _BLOB, strict=True))
         )
-        held = self._with_pieces(blob)
-        columns = (number(1), held.c.channel, held.c.version, held.c.type, _NOTHING, _NO_NUMBER, held.c.blob)
-        return select(*columns).select_from(target.join(each, true()).join(blob, true()).join(held, true()))
+        named = named.select_from(target.join(each, true()))
+        return self._blobs(named if alone else named.distinct(), "wanted", given)
 
-    def _with_pieces(self, blob: FromClause) -> FromClause:
-        """A blob, and those that hold the beginning of its list: its type says which."""
-        row = self.tables.blobs.c
-        named = func.split_part(blob.c.type, literal_column("';'"), number(6))
-        is_piece = blob.c.type.startswith(literal_column("'items;'"))
-        versions = case((is_piece, named), else_=null())
-        each = func.unnest(func.string_to_array(versions, literal_column("','")))
-        before = each.table_valued("version", name="before").render_derived()
-        beginning = (
-            select(row.channel, row.version, row.type, row.blob)
-            .select_from(before.join(self.tables.blobs, row.version == before.c.version))
-            .where(
-                row.thread_id == bound("thread_id"),
-                row.checkpoint_ns == bound("checkpoint_ns"),
-                row.channel == blob.c.channel,
-            )
+    def _beginnings(self, own: CTE, given: frozenset[str]) -> Select[Any]:
+        """The blobs that hold what is before the items of others, each once."""
+        before = self.versions_before(own.c.type)
+        columns = (*(own.c[name] for name in _BLOB[:-1]), before.c.value.label("version"))
+        named: Any = select(*columns).select_from(own.join(before, true()))
+        missing = named.except_(select(*(own.c[name] for name in _BLOB)))
+        row = self._blobs(missing, "missing", given).subquery("beginning").c
+        return select(number(1), *_blob_columns(row))
+
+    def _blobs(self, keys: Any, name: str, given: frozenset[str]) -> Select[Any]:
+        wanted, row = keys.subquery(name), self.tables.blobs.c
+        return self.looked_up(
+            wanted,
+            self.tables.blobs,
+            [
+                *self._here(row, wanted.c, given),
+                row.channel == wanted.c.channel,
+                row.version == wanted.c.version,
+            ],
         )
-        itself = select(blob.c.channel, blob.c.version, blob.c.type, blob.c.blob)
-        return union_all(itself.correlate(blob), beginning.correlate(blob)).lateral("held")
 
-    def _writes_of(self, target: CTE) -> Select[Any]:
-        return self._written(2, target, target.c.checkpoint_id)
-
-    def _sends_of(self, target: CTE) -> Select[Any]:
+    def _written(
+        self, kind: int, target: CTE, checkpoint_id: ColumnElement[Any], given: frozenset[str]
+    ) -> Select[Any]:
         row = self.tables.writes.c
-        is_number = func.jsonb_typeof(target.c.format) == literal_column("'number'")
-        has_own = case((is_number, cast(target.c.format, Integer()) >= number(4)), else_=false())
-        sends = self._written(3, target, target.c.parent_checkpoint_id)
-        return sends.where(row.channel == literal_column(f"'{TASKS}'"), not_(has_own))
-
-    def _written(self, kind: int, target: CTE, checkpoint_id: ColumnElement[Any]) -> Select[Any]:
-        row = self.tables.writes.c
-        columns = (row.task_id, row.channel, row.type, row.task_path, row.idx, row.blob)
-        return select(number(kind), *columns).where(
-            row.thread_id == bound("thread_id"),
-            row.checkpoint_ns == bound("checkpoint_ns"),
-            row.checkpoint_id == checkpoint_id,
+        return select(number(kind), *(row[name] for name in _WRITE)).where(
+            *self._here(row, target.c, given), row.checkpoint_id == checkpoint_id
         )
 
+    def _here(self, row: Any, source: Any, given: frozenset[str]) -> list[ColumnElement[bool]]:
+        """Give the condition that a row is where it is asked for: as it is bound, or as `source` says."""
+        return [row[name] == (bound(name) if name in given else source[name]) for name in _PLACE]
 
-def _part(document: ColumnElement[Any], name: str) -> ColumnElement[Any]:
-    """Give a part of a JSON document, whose name is ours and stands in the statement."""
-    return document.op("->", return_type=JSONB())(literal_column(f"'{name}'"))
+    # What each database says in its own way
+
+    def versions_of(self, document: ColumnElement[Any]) -> ColumnElement[Any]:
+        """Give the versions of the channels in a checkpoint's document, a JSON object in any case."""
+        raise NotImplementedError
+
+    def has_own_sends(self, document: ColumnElement[Any]) -> ColumnElement[bool]:
+        """Give the condition that a checkpoint's document is of format 4 or newer."""
+        raise NotImplementedError
+
+    def versions_in(self, versions: ColumnElement[Any]) -> FromClause:
+        """Give `key` and `value` of all members of a JSON object, as texts."""
+        raise NotImplementedError
+
+    def versions_before(self, kind: ColumnElement[str]) -> FromClause:
+        """Give as `value` the versions that the type of a blob names: see :mod:`cpstore.pieces`."""
+        raise NotImplementedError
+
+    def looked_up(self, keys: FromClause, table: Table, conditions: list[ColumnElement[bool]]) -> Select[Any]:
+        """Give the row of a table for each of some keys, if it is there.
+
+        Overridden where a planner might read the whole table for it.
+        """
+        return select(*table.c).select_from(keys.join(table, and_(*conditions)))
+
+    def tells_version(self, version: Any) -> bool:
+        """Tell whether `versions_in` gives a version as it is in the key of a blob.
+
+        Overridden where a database has a text of its own for some numbers.
+        """
+        return True
+
+
+def _blob_columns(row: Any) -> list[ColumnElement[Any]]:
+    keys = (row.thread_id, row.checkpoint_ns, _NOTHING)
+    return [*keys, row.channel, row.version, row.type, _NOTHING, _NO_NUMBER, row.blob]

@@ -15,9 +15,9 @@ from sqlalchemy import Connection, Index, inspect
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.schema import CreateSchema
 
+from cpstore.dialects.at_once import AtOnce
 from cpstore.dialects.browsing import Browsing
 from cpstore.dialects.keys import Step
-from cpstore.dialects.reading import Reading
 from cpstore.dialects.structure import Structuring
 from cpstore.dialects.transfer import Transferring
 from cpstore.errors import CpstoreError
@@ -36,7 +36,7 @@ class Mode(enum.Enum):
     STATEMENT = "one write, all or nothing: a single statement where the database can say it in one"
 
 
-class Dialect(Transferring, Reading, Structuring, Browsing):
+class Dialect(Transferring, AtOnce, Structuring, Browsing):
     """One database's way to say what cpstore needs.
 
     Args:

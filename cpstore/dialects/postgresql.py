@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, cached_property
@@ -12,32 +11,42 @@ from sqlalchemy import (
     BindParameter,
     ColumnElement,
     Connection,
+    FromClause,
     Index,
+    Numeric,
     Select,
     Table,
     Text,
     bindparam,
+    case,
     cast,
     column,
+    false,
     func,
+    literal_column,
     select,
     table,
+    true,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, Insert, dialect, insert
-from sqlalchemy.exc import DBAPIError, InternalError, OperationalError
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.schema import CreateIndex, CreateSchema, DropIndex
 
-from cpstore.dialects.at_once import AtOnce
 from cpstore.dialects.base import Dialect, Mode
-from cpstore.dialects.keys import Step
+from cpstore.dialects.isolation import level_of
+from cpstore.dialects.keys import Step, number
+from cpstore.dialects.sqlstates import (
+    has_ended,
+    is_locked,
+    lacks_tables,
+    may_answer_soon,
+    was_undone,
+)
 from cpstore.dialects.writing import blob_rows, checkpoint_row, stored_columns, write_rows
 from cpstore.errors import MigrationTurnError
 from cpstore.records import CheckpointRecord, WritesRecord
 
 __all__ = ["PostgreSQL"]
-
-_LACKS_TABLES = {"42P01", "42703", "3F000"}
-"""SQLSTATE of an undefined table, an undefined column and an invalid schema name."""
 
 _LEVELS = {
     Mode.READ: "REPEATABLE READ",
@@ -47,8 +56,6 @@ _LEVELS = {
     Mode.STATEMENT: "AUTOCOMMIT",
     Mode.ALONE: "AUTOCOMMIT",
 }
-
-_LOCK_NOT_AVAILABLE = "55P03"
 
 _RIGHTS = (
     "SELECT, INSERT, UPDATE, DELETE",
@@ -60,28 +67,20 @@ _RIGHTS = (
 
 _TURN = func.hashtextextended("cpstore", 0)
 """The advisory lock of who migrates."""
-_UNDONE = {"40001", "40P01"}
-"""SQLSTATE of a serialization failure and of a deadlock."""
-
-_CONNECTION_EXCEPTION = "08"
-_ENDED = {"57P01", "57P02"}
-"""SQLSTATE of a session that an administrator ended, or a crash."""
-
-_NOT_NOW = {"53300", "57P03"}
-"""SQLSTATE of a server that has too many connections, or that starts or stops."""
+_SEMICOLON: ColumnElement[str] = literal_column("';'")
+_COMMA: ColumnElement[str] = literal_column("','")
 
 _CHAINED = 16
 """Up to so many rows are one CTE each, which is fastest; more of them go as arrays, in a statement that does
 not grow."""
 
 
-class PostgreSQL(AtOnce, Dialect):
+class PostgreSQL(Dialect):
     """What is different on PostgreSQL: what SQLite says in several statements is one here."""
 
     name = "postgresql"
     filters_metadata = True
     builds_indexes_online = True
-    loads_at_once = True
 
     def insert(self, table: Table) -> Insert:
         """Give the insert of SQLAlchemy's dialect."""
@@ -93,7 +92,7 @@ class PostgreSQL(AtOnce, Dialect):
 
         None of them costs a round trip: drivers send the level with `BEGIN`, or send no `BEGIN`.
         """
-        with _level(connection, _LEVELS[mode]), super().transaction(connection, mode):
+        with level_of(connection, _LEVELS[mode]), super().transaction(connection, mode):
             yield
 
     def commits_at_once(self, connection: Connection) -> bool:
@@ -114,7 +113,7 @@ class PostgreSQL(AtOnce, Dialect):
         try:
             connection.execute(select(func.pg_advisory_xact_lock(_TURN)))
         except DBAPIError as error:
-            if _sqlstate(error) == _LOCK_NOT_AVAILABLE:
+            if is_locked(error):
                 raise MigrationTurnError from error
             raise
         self._limit_waits(connection, before)
@@ -155,21 +154,19 @@ class PostgreSQL(AtOnce, Dialect):
 
     def may_lack_tables(self, error: DBAPIError) -> bool:
         """Decide by SQLSTATE."""
-        return _sqlstate(error) in _LACKS_TABLES
+        return lacks_tables(error)
 
     def was_undone(self, error: DBAPIError) -> bool:
         """Decide by SQLSTATE."""
-        return _sqlstate(error) in _UNDONE
+        return was_undone(error)
 
     def is_broken(self, error: Exception) -> bool:
         """Decide by SQLSTATE, or by a driver that was confused by an end that it had not asked for."""
-        return _has_ended(error)
+        return has_ended(error)
 
     def may_answer_soon(self, error: Exception) -> bool:
         """Decide by SQLSTATE. Without one nobody answered, or it was libpq, which keeps it to itself."""
-        if _sqlstate(error) is None and isinstance(error, (OSError, OperationalError)):
-            return True
-        return _has_ended(error) or _sqlstate(error) in _NOT_NOW
+        return may_answer_soon(error)
 
     # Writing: one statement each
 
@@ -201,7 +198,7 @@ class PostgreSQL(AtOnce, Dialect):
 
     @cache  # noqa: B019 - a dialect is made once for the same tables
     def _put_chained(self, blobs: int, sure: bool) -> Any:
-        inserts = [self._insert_row(self.tables.blobs, f"blob_{number}", sure) for number in range(blobs)]
+        inserts = [self._insert_row(self.tables.blobs, f"blob_{position}", sure) for position in range(blobs)]
         return _chained([*map(self.keep_blob, inserts), self._insert_checkpoint(sure)])
 
     @cache  # noqa: B019 - a dialect is made once for the same tables
@@ -264,9 +261,45 @@ class PostgreSQL(AtOnce, Dialect):
             f"p_{name}_{position}": list(values) for position, values in enumerate(zip(*keys, strict=True))
         }
 
+    def versions_of(self, document: ColumnElement[Any]) -> ColumnElement[Any]:
+        """A part of the JSONB, if it is an object."""
+        versions = _part(document, "channel_versions")
+        return case((_is(versions, "object"), versions), else_=literal_column("'{}'::jsonb"))
+
+    def has_own_sends(self, document: ColumnElement[Any]) -> ColumnElement[bool]:
+        """A part of the JSONB, if it is a number."""
+        version = _part(document, "v")
+        return case((_is(version, "number"), cast(version, Numeric()) >= number(4)), else_=false())
+
+    def versions_in(self, versions: ColumnElement[Any]) -> FromClause:
+        """PostgreSQL's own function: numbers have no exponent."""
+        return func.jsonb_each_text(versions).table_valued("key", "value", name="each").render_derived()
+
+    def versions_before(self, kind: ColumnElement[str]) -> FromClause:
+        """The second field, split at its commas."""
+        named = case(
+            (kind.startswith(literal_column("'items;'")), func.split_part(kind, _SEMICOLON, number(2)))
+        )
+        each = func.unnest(func.string_to_array(named, _COMMA))
+        return each.table_valued("value", name="before").render_derived()
+
+    def looked_up(self, keys: FromClause, table: Table, conditions: list[ColumnElement[bool]]) -> Select[Any]:
+        """Row by row, whatever the planner thinks of the number of keys."""
+        row = select(*table.c).where(*conditions).limit(number(1)).lateral("row")
+        return select(*row.c).select_from(keys.join(row, true()))
+
     def metadata_contains(self, metadata: ColumnElement[Any], pattern: BindParameter[str]) -> Any:
         """PostgreSQL's own containment."""
         return metadata.bool_op("@>")(cast(pattern, JSONB()))
+
+
+def _part(document: ColumnElement[Any], name: str) -> ColumnElement[Any]:
+    """Give a part of a JSON document, whose name is ours and stands in the statement."""
+    return document.op("->", return_type=JSONB())(literal_column(f"'{name}'"))
+
+
+def _is(part: ColumnElement[Any], kind: str) -> ColumnElement[bool]:
+    return func.jsonb_typeof(part) == literal_column(f"'{kind}'")
 
 
 def _quoted(name: Any, schema: str | None = None) -> str:
@@ -281,41 +314,10 @@ def _is_whole(name: str) -> Select[Any]:
     return select(indexes.c.indisvalid).where(indexes.c.indexrelid == func.to_regclass(name))
 
 
-@contextmanager
-def _level(connection: Connection, level: str) -> Iterator[None]:
-    """Set the isolation level on the driver, and afterwards what the application had there.
-
-    SQLAlchemy's own option would go back to the level of the engine. It does not know of one, or of an
-    autocommit, that the application chose in `connect_args`, in its `creator`, or when it was connected.
-    """
-    adapted: Any = connection.connection.dbapi_connection
-    driver: Any = connection.connection.driver_connection
-    # SQLAlchemy's adapter of asyncpg has the level itself, that of psycopg leaves it to the driver.
-    before = (adapted if hasattr(adapted, "isolation_level") else driver).isolation_level
-    autocommit = adapted.autocommit
-    try:
-        connection.dialect.set_isolation_level(adapted, level)  # type: ignore[arg-type]
-        yield
-    finally:
-        if not connection.invalidated:
-            _restore(connection, adapted, before, autocommit)
-
-
-def _restore(connection: Connection, adapted: Any, level: Any, autocommit: bool) -> None:
-    try:
-        adapted.set_isolation_level(level)
-        adapted.autocommit = autocommit
-    except BaseException as error:
-        # It is dead, or its task was cancelled again. Nobody shall get it as it is.
-        connection.invalidate()
-        if not isinstance(error, Exception):
-            raise
-
-
 def _chained(statements: list[Any]) -> Any:
     *first, last = statements
-    for number, statement in enumerate(first):
-        last = last.add_cte(statement.cte(f"step_{number}"))
+    for position, statement in enumerate(first):
+        last = last.add_cte(statement.cte(f"step_{position}"))
     return last
 
 
@@ -327,22 +329,3 @@ def _numbered(rows: list[dict[str, Any]], prefix: str) -> dict[str, Any]:
 
 def _columns(rows: list[dict[str, Any]], prefix: str) -> dict[str, Any]:
     return {f"{prefix}_{name}": [row[name] for row in rows] for name in rows[0]}
-
-
-def _has_ended(error: Exception) -> bool:
-    sqlstate = _sqlstate(error)
-    if sqlstate is None:
-        # asyncpg, when it is used after the server's last words and before the end of the connection.
-        return isinstance(error, (InternalError, *_asyncpg_internal_error()))
-    return sqlstate in _ENDED or sqlstate.startswith(_CONNECTION_EXCEPTION)
-
-
-def _asyncpg_internal_error() -> tuple[type[Exception], ...]:
-    # SQLAlchemy 2.0 lets this one through as it is; all others only while a connection is made.
-    asyncpg = sys.modules.get("asyncpg")
-    return () if asyncpg is None else (asyncpg.InternalClientError,)
-
-
-def _sqlstate(error: Exception) -> str | None:
-    driver_error = error.orig if isinstance(error, DBAPIError) else error
-    return getattr(driver_error, "sqlstate", None)

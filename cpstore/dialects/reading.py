@@ -6,14 +6,14 @@ shard by it, and a planner the range of the primary key.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, cached_property, lru_cache
 from typing import Any, ClassVar
 
 from sqlalchemy import BindParameter, ColumnElement, Select, Table, literal_column, select, tuple_
 
 from cpstore.dialects.keys import Keys, Step, bound, checkpoint_columns, number, text_of
-from cpstore.records import TASKS, Address, BlobKey, Key, Query
+from cpstore.records import TASKS, BlobKey, Key, Query
 
 __all__ = ["Reading"]
 
@@ -27,17 +27,7 @@ class Reading(Keys):
     filters_metadata: ClassVar[bool] = False
     """Whether the database can tell if metadata contains a filter; if not, the reader reads it and looks."""
 
-    loads_at_once: ClassVar[bool] = False
-    """Whether the database can say all of a checkpoint in one statement; if not, there are some."""
-
     # One checkpoint
-
-    def loaded(self, address: Address) -> Step:
-        """All that a checkpoint is made of, as :class:`~cpstore.dialects.at_once.AtOnce` says it.
-
-        Overridden where `loads_at_once`.
-        """
-        raise NotImplementedError
 
     @cached_property
     def newest(self) -> Select[Any]:
@@ -75,20 +65,20 @@ class Reading(Keys):
         return self._keyed("sends", keys)
 
     def _keyed(self, what: str, keys: Sequence[tuple[str, ...]]) -> Step:
+        return self.keyed(lambda in_thread: self._rows_of(what, in_thread), keys)
+
+    def keyed(self, build: Callable[[bool], Any], keys: Sequence[tuple[str, ...]]) -> Step:
+        """Ask for rows by their keys with a statement for those of one thread, or for those of any."""
         threads = {key[0] for key in keys}
         if len(threads) > 1:
-            return Step(self._across_threads(what), self.key_parameters(keys))
-        return Step(self._in_thread(what), self.thread_parameters(threads.pop(), [key[1:] for key in keys]))
+            return Step(build(False), self.key_parameters(keys))
+        return Step(build(True), self.thread_parameters(threads.pop(), [key[1:] for key in keys]))
 
     @cache  # noqa: B019 - a dialect is made once for the same tables
-    def _across_threads(self, what: str) -> Select[Any]:
+    def _rows_of(self, what: str, in_thread: bool) -> Select[Any]:
         table, statement = self._selected(what)
-        return statement.where(self.among_keys_of_threads(table))
-
-    @cache  # noqa: B019 - a dialect is made once for the same tables
-    def _in_thread(self, what: str) -> Select[Any]:
-        table, statement = self._selected(what)
-        return statement.where(self.among_keys_of_thread(table))
+        among = self.among_keys_of_thread if in_thread else self.among_keys_of_threads
+        return statement.where(among(table))
 
     def _selected(self, what: str) -> tuple[Table, Select[Any]]:
         if what == "checkpoints":
@@ -107,37 +97,52 @@ class Reading(Keys):
 
         Where the database cannot filter metadata, a fourth column has its text.
         """
-        given = tuple(name for name in _CONDITIONS if getattr(query, name) is not None)
+        return Step(self._scanned(self.given(query), size), self.scan_parameters(query))
+
+    def given(self, query: Query) -> tuple[str, ...]:
+        """Give the names of the conditions of a query."""
+        return tuple(name for name in _CONDITIONS if getattr(query, name) is not None)
+
+    def scan_parameters(self, query: Query) -> dict[str, Any]:
+        """Give the parameters of :meth:`conditions`."""
+        given = self.given(query)
         parameters: dict[str, Any] = {f"p_{name}": getattr(query, name) for name in given if name != "after"}
         if not self.filters_metadata:
             parameters.pop("p_filter", None)
         if query.after is not None:
             parameters |= {f"p_after_{name}": value for name, value in query.after._asdict().items()}
-        return Step(self._scanned(given, size), parameters)
+        return parameters
 
     @lru_cache(maxsize=128)  # noqa: B019 - a dialect is made once for the same tables
     def _scanned(self, given: tuple[str, ...], size: int) -> Select[Any]:
         row = self.tables.checkpoints.c
-        statement = select(*(row[name] for name in _KEY)).where(
-            *(row[name] == bound(name) for name in _KEY if name in given)
-        )
+        statement = self.conditions(select(*(row[name] for name in _KEY)), given)
+        if "filter" in given and not self.filters_metadata:
+            statement = statement.add_columns(text_of(row.metadata))
+        return statement.order_by(*self.order(given)).limit(number(size))
+
+    def conditions(self, statement: Select[Any], given: tuple[str, ...]) -> Select[Any]:
+        """Give a select of checkpoints with what a query asks; of metadata only if `filters_metadata`."""
+        row = self.tables.checkpoints.c
+        statement = statement.where(*(row[name] == bound(name) for name in _KEY if name in given))
         if "before" in given:
             statement = statement.where(row.checkpoint_id < bound("before"))
-        if "filter" in given:
-            statement = self._filtered(statement)
-        free = [name for name in ("checkpoint_id", "thread_id", "checkpoint_ns") if name not in given]
+        if "filter" in given and self.filters_metadata:
+            statement = statement.where(self.metadata_contains(row.metadata, bound("filter")))
+        free = _free(given)
         if "after" in given and free:
-            statement = statement.where(
-                tuple_(*(row[name] for name in free)) < tuple_(*(bound(f"after_{name}") for name in free))
-            )
-        return statement.order_by(*(row[name].desc() for name in free)).limit(number(size))
+            cursor = tuple_(*(bound(f"after_{name}") for name in free))
+            statement = statement.where(tuple_(*(row[name] for name in free)) < cursor)
+        return statement
 
-    def _filtered(self, statement: Select[Any]) -> Select[Any]:
-        metadata = self.tables.checkpoints.c.metadata
-        if self.filters_metadata:
-            return statement.where(self.metadata_contains(metadata, bound("filter")))
-        return statement.add_columns(text_of(metadata))
+    def order(self, given: tuple[str, ...]) -> list[ColumnElement[Any]]:
+        """Give the order of a query's checkpoints, newest first: by what is not the same for all of them."""
+        return [self.tables.checkpoints.c[name].desc() for name in _free(given)]
 
     def metadata_contains(self, metadata: ColumnElement[Any], pattern: BindParameter[str]) -> Any:
         """Give the condition that metadata contains a bound JSON object; asked only if `filters_metadata`."""
         raise NotImplementedError
+
+
+def _free(given: tuple[str, ...]) -> list[str]:
+    return [name for name in ("checkpoint_id", "thread_id", "checkpoint_ns") if name not in given]

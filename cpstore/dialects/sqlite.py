@@ -10,18 +10,32 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, Table, func, literal_column, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    FromClause,
+    Select,
+    Table,
+    Text,
+    case,
+    column,
+    func,
+    literal_column,
+    select,
+)
 from sqlalchemy.dialects.sqlite import Insert, insert
 from sqlalchemy.exc import DBAPIError
 
 from cpstore.dialects.base import Dialect, Mode
-from cpstore.dialects.keys import bound
+from cpstore.dialects.keys import bound, number
 from cpstore.errors import ConfigurationError, DatabaseBusyError
 
 __all__ = ["SQLite"]
 
 _SQLITE_ERROR = 1
 _SQLITE_BUSY, _SQLITE_LOCKED = 5, 6
+_QUOTED_COMMA: ColumnElement[str] = literal_column("'\",\"'")
+
 _LOCKED = re.compile("database (table |schema )?is locked")
 """What SQLite says with these two codes, for Python 3.10, which tells no code."""
 
@@ -111,6 +125,37 @@ class SQLite(Dialect):
         """Give one JSON array of all keys."""
         return {f"p_{name}": json.dumps(keys)}
 
+    def versions_of(self, document: ColumnElement[Any]) -> ColumnElement[Any]:
+        """A part of the JSON text, if it is JSON and the part is an object."""
+        path: ColumnElement[str] = literal_column("'$.channel_versions'")
+        valid = _valid(document)
+        is_object = func.json_type(valid, path) == literal_column("'object'")
+        return case((is_object, func.json_extract(valid, path)), else_=literal_column("'{}'"))
+
+    def has_own_sends(self, document: ColumnElement[Any]) -> ColumnElement[bool]:
+        """A part of the JSON text, if it is JSON and the part is a number."""
+        version = func.json_extract(_valid(document), literal_column("'$.v'"))
+        is_number = func.typeof(version).in_([literal_column("'integer'"), literal_column("'real'")])
+        return case((is_number, version >= number(4)), else_=number(0))
+
+    def versions_in(self, versions: ColumnElement[Any]) -> FromClause:
+        """SQLite's own function."""
+        return func.json_each(versions).table_valued("key", column("value", Text()), name="each")
+
+    def versions_before(self, kind: ColumnElement[str]) -> FromClause:
+        """The second field, made a JSON array: there is no function that splits a text."""
+        rest = func.substr(kind, number(len("items;") + 1))
+        named = func.substr(rest, number(1), func.instr(rest, literal_column("';'")) - number(1))
+        quoted = func.replace(func.nullif(named, literal_column("''")), literal_column("','"), _QUOTED_COMMA)
+        array = literal_column("'[\"'").op("||")(quoted).op("||")(literal_column("'\"]'"))
+        is_piece = kind.startswith(literal_column("'items;'")) & (func.json_valid(array) == number(1))
+        versions = case((is_piece, array), else_=literal_column("'[]'"))
+        return func.json_each(versions).table_valued(column("value", Text()), name="before")
+
+    def tells_version(self, version: Any) -> bool:
+        """Numbers with a point, and large ones, may have another text here than in Python."""
+        return type(version) is str or (type(version) is int and -(2**63) <= version < 2**63)
+
     def may_lack_tables(self, error: DBAPIError) -> bool:
         """SQLite has no code of its own for a missing table, only the general one."""
         return getattr(error.orig, "sqlite_errorcode", _SQLITE_ERROR) == _SQLITE_ERROR
@@ -118,6 +163,11 @@ class SQLite(Dialect):
     def named(self, error: DBAPIError) -> DatabaseBusyError | None:
         """Give a name to a lock that was not let go within the busy timeout."""
         return DatabaseBusyError() if _is_busy(error.orig) else None
+
+
+def _valid(document: ColumnElement[Any]) -> ColumnElement[Any]:
+    """Give a JSON text; an empty object, if it is damaged: that is told of when it is decoded."""
+    return case((func.json_valid(document) == number(1), document), else_=literal_column("'{}'"))
 
 
 def _is_busy(error: BaseException | None) -> bool:

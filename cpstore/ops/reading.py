@@ -48,41 +48,71 @@ _SCAN = 2048
 @unit(Mode.LOOK)
 def get(connection: Connection, sql: Dialect, address: Address) -> LoadedCheckpoint | None:
     """Load the checkpoint at an address, or None if there is none."""
-    if sql.loads_at_once:
-        return _assembled(address, execute(connection, sql.loaded(address)))
-    row = row_at(connection, sql, address)
-    return None if row is None else _complete(connection, sql, [row])[0]
+    found = _loaded(connection, sql, sql.loaded(address))
+    return found[0] if found else None
 
 
-@unit(Mode.READ)
+@unit(Mode.LOOK)
 def page(connection: Connection, sql: Dialect, query: Query) -> Page[LoadedCheckpoint, Query]:
-    """Load the next checkpoints of a query, newest first. A page may be empty and still have a next one."""
+    """Load the next checkpoints of a query, newest first. A page may be empty and still have a next one.
+
+    The first page is searched and loaded in one statement. For others keys are searched, many at a time, so
+    that a thread is not sorted once for each page.
+    """
+    looks = query.filter is not None and not sql.filters_metadata
+    if query.after is None and not query.exhausted and not looks:
+        return _first_page(connection, sql, query)
     keys, following = found_keys(connection, sql, query, _PAGE)
-    return Page(_complete(connection, sql, rows_of_keys(connection, sql, keys)), following)
+    found = _loaded(connection, sql, sql.loaded_keys(keys)) if keys else []
+    by_key = {each.row.key: each for each in found}
+    return Page([by_key[key] for key in keys if key in by_key], following)
 
 
-def _assembled(address: Address, rows: Iterable[Sequence[Any]]) -> LoadedCheckpoint | None:
-    """Make a checkpoint of rows of the four kinds that `loaded` gives."""
-    parts: list[list[Sequence[Any]]] = [[], [], [], []]
-    for row in rows:
-        parts[row[0]].append(row)
-    checkpoints, blobs, writes, sends = parts
-    if not checkpoints:
-        return None
-    _, checkpoint_id, parent, document, metadata, *_ = checkpoints[0]
-    key = Key(address.thread_id, address.checkpoint_ns, checkpoint_id)
-    found = CheckpointRow(key, parent, document, metadata)
+def _first_page(connection: Connection, sql: Dialect, query: Query) -> Page[LoadedCheckpoint, Query]:
+    size = _PAGE if query.limit is None else min(query.limit, _PAGE)
+    found = _loaded(connection, sql, sql.loaded_page(query, size))
+    left = None if query.limit is None else query.limit - len(found)
+    if len(found) < size or left == 0:
+        return Page(found, None)
+    return Page(found, replace(query, limit=left, after=found[-1].row.key))
+
+
+def _loaded(connection: Connection, sql: Dialect, step: Step) -> list[LoadedCheckpoint]:
+    """Load checkpoints with a statement of :class:`~cpstore.dialects.at_once.AtOnce`, in their order."""
+    kinds: tuple[list[Any], ...] = ([], [], [], [])
+    for row in execute(connection, step):
+        kinds[row[0]].append(row)
+    rows = [CheckpointRow(Key(*row[1:4]), *row[4:7]) for row in sorted(kinds[0], key=lambda row: row[8] or 0)]
+    if any(not sql.tells_version(version) for row in rows for version in row.versions):
+        return _complete(connection, sql, rows)
+    blobs = {
+        BlobKey(thread_id, namespace, channel, version): Blob(channel, version, kind, blob)
+        for _, thread_id, namespace, _, channel, version, kind, _, _, blob in kinds[1]
+    }
+    writes = _writes(kinds[2])
+    sends = _writes(dict.fromkeys(map(tuple, kinds[3])))  # once for each child that asks its parent
+    return [_assembled(row, blobs, writes, sends) for row in rows]
+
+
+def _assembled(
+    row: CheckpointRow,
+    blobs: Mapping[BlobKey, Blob],
+    writes: Mapping[Key, Sequence[Write]],
+    sends: Mapping[Key, Sequence[Write]],
+) -> LoadedCheckpoint:
     return LoadedCheckpoint(
-        row=found,
-        blobs=tuple(Blob(channel, version, kind, blob) for _, channel, version, kind, _, _, blob in blobs),
-        writes=tuple(map(_write_of, writes)),
-        sends=tuple(map(_write_of, sends)) if found.sends_key else (),
+        row=row,
+        blobs=tuple(blob for key in row.blob_keys for blob in held_by(blobs, key)),
+        writes=tuple(writes.get(row.key, ())),
+        sends=tuple(sends.get(row.sends_key, ())) if row.sends_key else (),
     )
 
 
-def _write_of(row: Sequence[Any]) -> Write:
-    _, task_id, channel, kind, task_path, idx, blob = row
-    return Write(task_id, idx, channel, kind, blob, task_path)
+def _writes(rows: Iterable[Sequence[Any]]) -> dict[Key, list[Write]]:
+    found: dict[Key, list[Write]] = defaultdict(list)
+    for _, thread_id, namespace, checkpoint_id, task_id, channel, kind, path, idx, blob in rows:
+        found[Key(thread_id, namespace, checkpoint_id)].append(Write(task_id, idx, channel, kind, blob, path))
+    return found
 
 
 def row_at(connection: Connection, sql: Dialect, address: Address) -> CheckpointRow | None:
@@ -122,21 +152,11 @@ def _search(connection: Connection, sql: Dialect, query: Query) -> Query:
 
 def _complete(connection: Connection, sql: Dialect, rows: list[CheckpointRow]) -> list[LoadedCheckpoint]:
     """Bring in blobs, writes and sends of checkpoints: one statement for each kind."""
-    if not rows:
-        return []
     blobs = blobs_with_pieces(connection, sql, (key for row in rows for key in row.blob_keys))
     writes = writes_by_key(connection, sql.writes_of([row.key for row in rows]))
     senders = [key for row in rows if (key := row.sends_key)]
     sends = writes_by_key(connection, sql.sends_of(senders)) if senders else {}
-    return [
-        LoadedCheckpoint(
-            row=row,
-            blobs=tuple(blob for key in row.blob_keys for blob in held_by(blobs, key)),
-            writes=tuple(writes.get(row.key, ())),
-            sends=tuple(sends.get(row.sends_key, ())) if row.sends_key else (),
-        )
-        for row in rows
-    ]
+    return [_assembled(row, blobs, writes, sends) for row in rows]
 
 
 def rows_of_keys(connection: Connection, sql: Dialect, keys: Sequence[Key]) -> list[CheckpointRow]:
