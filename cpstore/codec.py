@@ -51,6 +51,7 @@ from cpstore.records import (
     ChannelHistory,
     CheckpointRecord,
     CheckpointRow,
+    HeldValue,
     Key,
     LoadedCheckpoint,
     StoredList,
@@ -151,9 +152,9 @@ def decode_histories(
     for channel, history in histories.items():
         decoded[channel] = {"writes": [_decode_write(serde, key, write) for key, write in history.writes]}
         if history.seed is not None:
-            row, blobs = history.seed
+            row, value = history.seed
             with damage_named(row.key):
-                seed = _values(serde, row, blobs, {channel})
+                seed = _values(serde, row, (value,) if value else (), {channel})
                 decoded[channel]["seed"] = seed[channel]
     return decoded
 
@@ -285,7 +286,7 @@ def _decode_write(serde: SerializerProtocol, key: Key, write: Write) -> PendingW
 
 def _decode_checkpoint(serde: SerializerProtocol, loaded: LoadedCheckpoint) -> Checkpoint:
     document = dict(loaded.row.document)
-    document["channel_values"] = _values(serde, loaded.row, loaded.blobs)
+    document["channel_values"] = _values(serde, loaded.row, loaded.values)
     document.pop(UNVERSIONED, None)
     if loaded.sends and loaded.row.sends_key is not None:
         _move_sends(serde, document, loaded.row.sends_key, loaded.sends)
@@ -295,16 +296,17 @@ def _decode_checkpoint(serde: SerializerProtocol, loaded: LoadedCheckpoint) -> C
 def _values(
     serde: SerializerProtocol,
     row: CheckpointRow,
-    blobs: Iterable[Blob],
+    held: Iterable[HeldValue],
     wanted: Container[str] | None = None,
 ) -> dict[str, Any]:
     """Give the values of channels: a blob goes before one that is inline, one that is encoded before both."""
     values = {}
-    for channel, value in row.part("channel_values").items():
+    for channel, inline in row.part("channel_values").items():
         if wanted is None or channel in wanted:
-            values[channel] = places.load_inline(serde, value, places.of_value(row.key, channel))
-    for blob, before in lists.with_pieces(row, blobs):
-        values[blob.channel] = lists.load(serde, row.key, blob, before)
+            values[channel] = places.load_inline(serde, inline, places.of_value(row.key, channel))
+    for value in held:
+        if value.blob.type != EMPTY:
+            values[value.blob.channel] = lists.load(serde, row.key, value)
     for channel, typed in row.unversioned.items():
         if wanted is None or channel in wanted:
             values[channel] = places.load_text(serde, typed, places.of_value(row.key, channel))

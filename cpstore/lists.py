@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -11,20 +10,19 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from cpstore import places
 from cpstore.appends import Appends, Line, Place, grown, whole
 from cpstore.errors import UnreadableValueError
-from cpstore.pieces import Piece, PieceRow, pieces_before
+from cpstore.pieces import Piece, PieceRow, is_piece
 from cpstore.records import (
-    EMPTY,
     Blob,
     BlobKey,
     CheckpointRecord,
-    CheckpointRow,
+    HeldValue,
     Key,
     LoadedCheckpoint,
     StoredList,
 )
 from cpstore.serde import Serializer
 
-__all__ = ["encode", "lines_read", "lines_stored", "load", "with_pieces", "without_pieces"]
+__all__ = ["encode", "lines_read", "lines_stored", "load", "without_pieces"]
 
 
 def encode(
@@ -71,45 +69,33 @@ def lines_stored(record: CheckpointRecord) -> dict[Place, Line]:
 
 
 def lines_read(loaded: LoadedCheckpoint) -> dict[Place, Line]:
-    """Give the blobs of the lists that were read."""
-    found = {}
-    for blob, before in with_pieces(loaded.row, loaded.blobs):
-        rows = ((each.version, each.type, Piece.of(each.type)) for each in (*before, blob))
-        line = tuple(PieceRow(version, kind, piece) for version, kind, piece in rows if piece is not None)
-        if line:
-            found[Place(*loaded.row.key[:2], blob.channel)] = line
-    return found
+    """Give the blobs of the lists that were read, none of which is gone."""
+    return {
+        Place(*loaded.row.key[:2], blob.channel): tuple(
+            PieceRow(row.version, row.type, piece)
+            for row in (*before, blob)
+            if row is not None and (piece := Piece.of(row.type)) is not None
+        )
+        for blob, before in loaded.values
+        if is_piece(blob.type)
+    }
 
 
-def with_pieces(row: CheckpointRow, blobs: Iterable[Blob]) -> Iterator[tuple[Blob, Sequence[Blob]]]:
-    """Give the blobs of a checkpoint's values, each with those that hold the beginning of its list.
-
-    Raises:
-        UnreadableValueError: One of these is not there.
-    """
-    stored = {(blob.channel, blob.version): blob for blob in blobs}
-    for key in row.blob_keys:
-        blob = stored.get(key[2:])
-        if blob is not None and blob.type != EMPTY:
-            before = [stored.get((key.channel, version)) for version in pieces_before(blob.type)]
-            if None in before:
-                place = places.of_blob(row.key, *key[2:])
-                raise UnreadableValueError(
-                    f"The value at {place.description} cannot be read: a blob with a part of the list is gone"
-                )
-            yield blob, cast("list[Blob]", before)
-
-
-def load(serde: SerializerProtocol, key: Key, blob: Blob, before: Sequence[Blob]) -> Any:
+def load(serde: SerializerProtocol, key: Key, value: HeldValue) -> Any:
     """Decode the value of a blob, with those that hold the beginning of its list.
 
     Raises:
         UnreadableValueError: The serializer refused it, or they are not the whole list.
     """
+    blob, before = value
     place = places.of_blob(key, blob.channel, blob.version)
-    if Piece.of(blob.type) is None:
+    if not is_piece(blob.type):
         return places.load(serde, blob.type, blob.blob, place)
-    rows = [
-        (each.type, each.blob, places.of_blob(key, each.channel, each.version)) for each in (*before, blob)
-    ]
+    rows = []
+    for row in (*before, blob):
+        if row is None:
+            raise UnreadableValueError(
+                f"The value at {place.description} cannot be read: a blob with a part of the list is gone"
+            )
+        rows.append((row.type, row.blob, places.of_blob(key, row.channel, row.version)))
     return places.load_pieces(serde, rows, place)

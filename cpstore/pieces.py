@@ -19,7 +19,16 @@ import re
 from dataclasses import dataclass
 from hashlib import blake2b
 
-__all__ = ["DIGEST_BYTES", "Piece", "PieceRow", "anonymous", "digest_of", "may_be_named", "pieces_before"]
+__all__ = [
+    "DIGEST_BYTES",
+    "Piece",
+    "PieceRow",
+    "anonymous",
+    "digest_of",
+    "is_piece",
+    "may_be_named",
+    "pieces_before",
+]
 
 _TYPE = re.compile(r"items;([\w.,-]*);(\d{1,9});(\d{1,18});(\d{1,18});([0-9a-f]{32}|);", re.ASCII)
 _VERSION = re.compile(r"[\w.-]{1,64}", re.ASCII)
@@ -68,9 +77,14 @@ class PieceRow:
     piece: Piece
 
 
+def is_piece(kind: str) -> bool:
+    """Tell whether this is the type of a piece, or one that is damaged."""
+    return kind.startswith("items;")
+
+
 def pieces_before(kind: str) -> tuple[str, ...]:
     """Give the versions of the blobs that a blob of this type needs to be read."""
-    if not kind.startswith("items;"):
+    if not is_piece(kind):
         return ()
     piece = Piece.of(kind)
     return () if piece is None else piece.before

@@ -26,6 +26,7 @@ __all__ = [
     "ChannelHistory",
     "CheckpointRecord",
     "CheckpointRow",
+    "HeldValue",
     "Key",
     "LoadedCheckpoint",
     "Page",
@@ -106,14 +107,20 @@ class Address:
     checkpoint_id: str | None
 
 
-@dataclass(frozen=True)
-class Blob:
+class Blob(NamedTuple):
     """One channel value at one version. A channel that was emptied has the type `empty` and no bytes."""
 
     channel: str
     version: str
     type: str
     blob: bytes | None
+
+
+class HeldValue(NamedTuple):
+    """A blob, and those that hold the beginning of its list; None for each that is not there."""
+
+    blob: Blob
+    before: tuple[Blob | None, ...]
 
 
 @dataclass(frozen=True)
@@ -254,13 +261,10 @@ class CheckpointRow:
 
 @dataclass(frozen=True)
 class LoadedCheckpoint:
-    """All that the database knows of one checkpoint, read in one snapshot.
-
-    The blobs are those of its versions, and those that hold the beginnings of its lists.
-    """
+    """All that the database knows of one checkpoint, read in one snapshot."""
 
     row: CheckpointRow
-    blobs: tuple[Blob, ...]
+    values: tuple[HeldValue, ...]
     writes: tuple[Write, ...]
     sends: tuple[Write, ...]
 
@@ -268,7 +272,7 @@ class LoadedCheckpoint:
     def bytes(self) -> int:
         """How much there is to decode."""
         writes = (*self.writes, *self.sends)
-        values = sum(len(blob.blob or b"") for blob in self.blobs) + sum(len(write.blob) for write in writes)
+        values = sum(map(_bytes_of, self.values)) + sum(len(write.blob) for write in writes)
         return values + len(self.row.checkpoint) + len(self.row.metadata)
 
 
@@ -318,15 +322,15 @@ class ChannelHistory:
     """What the ancestors of a checkpoint tell of one channel: writes, oldest first, and where they begin."""
 
     writes: tuple[tuple[Key, Write], ...]
-    seed: tuple[CheckpointRow, tuple[Blob, ...]] | None
+    seed: tuple[CheckpointRow, HeldValue | None] | None
 
     @property
     def bytes(self) -> int:
         """How much there is to decode."""
-        row, blobs = self.seed or (None, ())
-        seed = len(row.checkpoint) if row else 0
-        return (
-            seed
-            + sum(len(blob.blob or b"") for blob in blobs)
-            + sum(len(write.blob) for _, write in self.writes)
-        )
+        row, value = self.seed or (None, None)
+        seed = (len(row.checkpoint) if row else 0) + (_bytes_of(value) if value else 0)
+        return seed + sum(len(write.blob) for _, write in self.writes)
+
+
+def _bytes_of(value: HeldValue) -> int:
+    return sum(len(blob.blob) for blob in (value.blob, *value.before) if blob is not None and blob.blob)

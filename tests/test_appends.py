@@ -15,7 +15,7 @@ from langgraph.checkpoint.base.id import uuid6
 from langgraph.checkpoint.postgres import PostgresSaver
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, event, func, select
 
 from cpstore import (
     AESGCMSerializer,
@@ -390,6 +390,23 @@ def test_nothing_is_stored_when_a_beginning_is_gone(
     with pytest.raises(InterruptedError):
         chat.put([*said, "next"])
     assert counts == [21, 20, 21]
+
+
+def test_a_put_that_needs_a_beginning_is_all_or_nothing(database: Engine) -> None:
+    chat = Chat(SQLAlchemySaver(database))
+    said = chat.grow(21)
+
+    def fail(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        if "INTO checkpoint_blobs" in statement and statement.startswith("INSERT"):
+            raise InterruptedError
+
+    event.listen(database, "before_cursor_execute", fail)
+    before = len(types(database))
+    if database.dialect.name == "sqlite":
+        with pytest.raises(InterruptedError):
+            chat.put([*said, "next"])
+        assert len(list(chat.saver.list(None))) == 21
+    assert len(types(database)) == before
 
 
 def test_a_read_without_a_beginning_is_an_error_and_no_shorter_list(database: Engine) -> None:

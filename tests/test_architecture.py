@@ -51,7 +51,7 @@ ROOMS: dict[str, set[str]] = {
         "summaries",
         "sqlalchemy",
     },
-    "engines": {"errors", "sqlalchemy"},
+    "engines": {"dialects", "errors", "sqlalchemy"},
     "migrations": {"dialects", "engines", "errors", "models", "names", "sqlalchemy", "alembic"},
     "alembic": {"models", "names"},
     "foreign": {"models", "sqlalchemy"},

@@ -24,7 +24,7 @@ from sqlalchemy.exc import OperationalError
 
 from cpstore import AESGCMSerializer, CpstoreError, Serializer, SQLAlchemySaver, UnreadableValueError
 from cpstore.codec import decode
-from cpstore.records import Blob, CheckpointRow, Key, LoadedCheckpoint, Write
+from cpstore.records import Blob, CheckpointRow, HeldValue, Key, LoadedCheckpoint, Write
 from tests.test_serializer import ALLOWED, KEPT_BY_BOTH
 
 if TYPE_CHECKING:
@@ -230,7 +230,7 @@ KEY = Key("t", "", "1")
 def test_checkpoints(document: str, metadata: str, blob: tuple[str, bytes], write: tuple[str, bytes]) -> None:
     loaded = LoadedCheckpoint(
         CheckpointRow(KEY, "0", document, metadata),
-        (Blob("list", "1", *blob),),
+        (HeldValue(Blob("list", "1", *blob), ()),),
         (Write("task", 0, "c", *write, ""),),
         (Write("task", 0, "__pregel_tasks", *write, ""),),
     )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from functools import cache
 
+from cpstore.dialects.at_once import BYTES
 from cpstore.dialects.base import Dialect, Mode, Step
 from cpstore.dialects.postgresql import PostgreSQL
 from cpstore.dialects.sqlite import SQLite
 from cpstore.errors import UnsupportedDatabaseError
 from cpstore.models import Tables
 
-__all__ = ["Dialect", "Mode", "PostgreSQL", "Step", "dialect_for"]
+__all__ = ["BYTES", "Dialect", "Mode", "PostgreSQL", "Step", "dialect_for"]
 
 _DIALECTS: dict[str, type[Dialect]] = {kind.name: kind for kind in (PostgreSQL, SQLite)}
 

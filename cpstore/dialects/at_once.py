@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache, cached_property, lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 from sqlalchemy import (
     CTE,
@@ -13,7 +13,6 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     Select,
-    Table,
     Text,
     and_,
     cast,
@@ -28,9 +27,13 @@ from sqlalchemy import (
 
 from cpstore.dialects.keys import Step, bound, number, text_of
 from cpstore.dialects.reading import Reading
+from cpstore.models import Tables
 from cpstore.records import TASKS, Address, BlobKey, Key, Query
 
-__all__ = ["AtOnce"]
+__all__ = ["BYTES", "AtOnce"]
+
+BYTES = "cpstore_bytes"
+"""The execution option of statements that read blobs, whose results psycopg can take as bytes."""
 
 _NOTHING = cast(null(), Text())
 _NO_NUMBER = cast(null(), Integer())
@@ -54,6 +57,16 @@ class AtOnce(Reading):
     Each table is asked by its primary key, and with the bound thread where there is one.
     """
 
+    reorders_joins: ClassVar[bool] = False
+    """Whether keys have to be made distinct, or the rows that they are of would be read before them."""
+
+    def __init__(self, tables: Tables) -> None:
+        super().__init__(tables)
+        # Short names: psycopg parses a statement of more than 4,096 characters at each execution.
+        self._checkpoints = tables.checkpoints.alias("c")
+        self._blobs = tables.blobs.alias("b")
+        self._writes = tables.writes.alias("w")
+
     # What is asked for
 
     def loaded(self, address: Address) -> Step:
@@ -73,38 +86,39 @@ class AtOnce(Reading):
 
     @cached_property
     def _newest_at_once(self) -> Any:
-        row = self.tables.checkpoints.c
+        row = self._checkpoints.c
         newest = self._in_place.order_by(row.checkpoint_id.desc()).limit(number(1))
-        return self._at_once(newest.cte("target"), frozenset(_PLACE), alone=True)
+        return self._at_once(newest.cte("t"), frozenset(_PLACE), alone=True)
 
     @cached_property
     def _exact_at_once(self) -> Any:
-        exact = self._in_place.where(self.tables.checkpoints.c.checkpoint_id == bound("checkpoint_id"))
-        return self._at_once(exact.cte("target"), frozenset(_PLACE), alone=True)
+        exact = self._in_place.where(self._checkpoints.c.checkpoint_id == bound("checkpoint_id"))
+        return self._at_once(exact.cte("t"), frozenset(_PLACE), alone=True)
 
     @lru_cache(maxsize=128)  # noqa: B019 - a dialect is made once for the same tables
     def _page_at_once(self, given: tuple[str, ...], size: int) -> Any:
-        found = self.conditions(select(*self._columns), given).order_by(*self.order(given))
-        page = found.limit(number(size)).subquery("page")
-        order = [page.c[column.element.name].desc() for column in self.order(given)]
+        table = self._checkpoints
+        found = self.conditions(select(*self._columns), given, table).order_by(*self.order(given, table))
+        page = found.limit(number(size)).subquery("p")
+        order = self.order(given, page)
         place = func.row_number().over(order_by=order or None).label("place")
-        return self._at_once(select(*list(page.c)[:-1], place).cte("target"), frozenset(given))
+        return self._at_once(select(*list(page.c)[:-1], place).cte("t"), frozenset(given))
 
     @cache  # noqa: B019 - a dialect is made once for the same tables
     def _keys_at_once(self, in_thread: bool) -> Any:
-        table = self.tables.checkpoints
+        table: Any = self._checkpoints
         among = self.among_keys_of_thread(table) if in_thread else self.among_keys_of_threads(table)
         found = select(*self._columns).where(among)
-        return self._at_once(found.cte("target"), frozenset({"thread_id"} if in_thread else ()))
+        return self._at_once(found.cte("t"), frozenset({"thread_id"} if in_thread else ()))
 
     @property
     def _in_place(self) -> Select[Any]:
-        row = self.tables.checkpoints.c
+        row = self._checkpoints.c
         return select(*self._columns).where(*(row[name] == bound(name) for name in _PLACE))
 
     @property
     def _columns(self) -> list[ColumnElement[Any]]:
-        row = self.tables.checkpoints.c
+        row = self._checkpoints.c
         return [
             *(row[name] for name in (*Key._fields, "parent_checkpoint_id")),
             text_of(row.checkpoint),
@@ -117,17 +131,18 @@ class AtOnce(Reading):
     # How it is said
 
     def _at_once(self, target: CTE, given: frozenset[str], *, alone: bool = False) -> Any:
-        own = self._own(target, given, alone).cte("own")
+        own = self._own(target, given, alone).cte("o")
         columns = [target.c[name] for name in _CHECKPOINT]
-        return union_all(
+        rows = union_all(
             select(number(0), *columns, _NOTHING, target.c.place, _NO_BYTES),
             select(number(1), *_blob_columns(own.c)),
             self._beginnings(own, given),
             self._written(2, target, target.c.checkpoint_id, given),
             self._written(3, target, target.c.parent_checkpoint_id, given).where(
-                self.tables.writes.c.channel == literal_column(f"'{TASKS}'"), not_(target.c.has_own_sends)
+                self._writes.c.channel == literal_column(f"'{TASKS}'"), not_(target.c.has_own_sends)
             ),
         )
+        return rows.execution_options(**{BYTES: True})
 
     def _own(self, target: CTE, given: frozenset[str], alone: bool) -> Select[Any]:
         """A blob for each version, each looked up by its key: a long thread has very many others."""
@@ -137,7 +152,7 @@ class AtOnce(Reading):
             *(column.label(name) for column, name in zip(columns, _BLOB, strict=True))
         )
         named = named.select_from(target.join(each, true()))
-        return self._blobs(named if alone else named.distinct(), "wanted", given)
+        return self._blobs_by(named if alone and not self.reorders_joins else named.distinct(), "k", given)
 
     def _beginnings(self, own: CTE, given: frozenset[str]) -> Select[Any]:
         """The blobs that hold what is before the items of others, each once."""
@@ -145,16 +160,16 @@ class AtOnce(Reading):
         columns = (*(own.c[name] for name in _BLOB[:-1]), before.c.value.label("version"))
         named: Any = select(*columns).select_from(own.join(before, true()))
         missing = named.except_(select(*(own.c[name] for name in _BLOB)))
-        row = self._blobs(missing, "missing", given).subquery("beginning").c
+        row = self._blobs_by(missing, "k", given).subquery("p").c
         return select(number(1), *_blob_columns(row))
 
-    def _blobs(self, keys: Any, name: str, given: frozenset[str]) -> Select[Any]:
-        wanted, row = keys.subquery(name), self.tables.blobs.c
+    def _blobs_by(self, keys: Any, name: str, given: frozenset[str]) -> Select[Any]:
+        wanted, row = keys.subquery(name), self._blobs.c
         return self.looked_up(
             wanted,
-            self.tables.blobs,
+            self._blobs,
             [
-                *self._here(row, wanted.c, given),
+                *self.in_place(row, wanted.c, given),
                 row.channel == wanted.c.channel,
                 row.version == wanted.c.version,
             ],
@@ -163,14 +178,10 @@ class AtOnce(Reading):
     def _written(
         self, kind: int, target: CTE, checkpoint_id: ColumnElement[Any], given: frozenset[str]
     ) -> Select[Any]:
-        row = self.tables.writes.c
+        row = self._writes.c
         return select(number(kind), *(row[name] for name in _WRITE)).where(
-            *self._here(row, target.c, given), row.checkpoint_id == checkpoint_id
+            *self.in_place(row, target.c, given), row.checkpoint_id == checkpoint_id
         )
-
-    def _here(self, row: Any, source: Any, given: frozenset[str]) -> list[ColumnElement[bool]]:
-        """Give the condition that a row is where it is asked for: as it is bound, or as `source` says."""
-        return [row[name] == (bound(name) if name in given else source[name]) for name in _PLACE]
 
     # What each database says in its own way
 
@@ -190,12 +201,21 @@ class AtOnce(Reading):
         """Give as `value` the versions that the type of a blob names: see :mod:`cpstore.pieces`."""
         raise NotImplementedError
 
-    def looked_up(self, keys: FromClause, table: Table, conditions: list[ColumnElement[bool]]) -> Select[Any]:
+    def looked_up(
+        self, keys: FromClause, table: FromClause, conditions: list[ColumnElement[bool]]
+    ) -> Select[Any]:
         """Give the row of a table for each of some keys, if it is there.
 
         Overridden where a planner might read the whole table for it.
         """
         return select(*table.c).select_from(keys.join(table, and_(*conditions)))
+
+    def in_place(self, row: Any, source: Any, given: frozenset[str]) -> list[ColumnElement[bool]]:
+        """Give the condition that a row is where it is asked for: as it is bound, or as `source` says.
+
+        Overridden where a planner would begin with all rows of a thread that is bound.
+        """
+        return [row[name] == (bound(name) if name in given else source[name]) for name in _PLACE]
 
     def tells_version(self, version: Any) -> bool:
         """Tell whether `versions_in` gives a version as it is in the key of a blob.

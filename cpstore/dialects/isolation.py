@@ -20,20 +20,30 @@ def level_of(connection: Connection, level: str) -> Iterator[None]:
     """
     adapted: Any = connection.connection.dbapi_connection
     driver: Any = connection.connection.driver_connection
-    # SQLAlchemy's adapter of asyncpg has the level itself, that of psycopg leaves it to the driver.
-    before = (adapted if hasattr(adapted, "isolation_level") else driver).isolation_level
     autocommit = adapted.autocommit
+    if autocommit and level == "AUTOCOMMIT":
+        yield
+        return
+    # SQLAlchemy's adapter of asyncpg has the level itself, and autocommit is one. That of psycopg leaves it
+    # to the driver, where it stays as it is beside autocommit.
+    own = hasattr(adapted, "isolation_level")
+    beside = level == "AUTOCOMMIT" and not own
+    before = (adapted if own else driver).isolation_level
     try:
-        connection.dialect.set_isolation_level(adapted, level)  # type: ignore[arg-type]
+        if beside:
+            adapted.autocommit = True
+        else:
+            connection.dialect.set_isolation_level(adapted, level)  # type: ignore[arg-type]
         yield
     finally:
         if not connection.invalidated:
-            _restore(connection, adapted, before, autocommit)
+            _restore(connection, adapted, None if beside else (before,), autocommit)
 
 
-def _restore(connection: Connection, adapted: Any, level: Any, autocommit: bool) -> None:
+def _restore(connection: Connection, adapted: Any, level: tuple[Any] | None, autocommit: bool) -> None:
     try:
-        adapted.set_isolation_level(level)
+        if level is not None:
+            adapted.set_isolation_level(*level)
         adapted.autocommit = autocommit
     except BaseException as error:
         # It is dead, or its task was cancelled again. Nobody shall get it as it is.

@@ -193,6 +193,12 @@ class PostgreSQL(Dialect):
         return [Step(self._delete_thread, {"p_thread_id": thread_id})]
 
     @cached_property
+    def needed_are_there(self) -> ColumnElement[bool]:
+        """The same condition, looked at once."""
+        needed = select(super().needed_are_there.label("there")).cte("needed")
+        return select(needed.c.there).scalar_subquery()
+
+    @cached_property
     def _delete_thread(self) -> Any:
         return _chained([step.statement for step in super().delete_thread("")])
 
@@ -229,7 +235,7 @@ class PostgreSQL(Dialect):
         }
         if sure:
             return self.insert(table).values(columns)
-        row = select(*columns.values()).where(self.needed_are_there())
+        row = select(*columns.values()).where(self.needed_are_there)
         return self.insert(table).from_select(list(columns), row)
 
     def _insert_arrays(self, table: Table, prefix: str, sure: bool = True) -> Any:
@@ -238,7 +244,7 @@ class PostgreSQL(Dialect):
         rows = func.unnest(*arrays).table_valued(*(column.name for column in columns), name="rows")
         found = select(*rows.render_derived().c)
         return self.insert(table).from_select(
-            [column.name for column in columns], found if sure else found.where(self.needed_are_there())
+            [column.name for column in columns], found if sure else found.where(self.needed_are_there)
         )
 
     # Reading
@@ -283,9 +289,11 @@ class PostgreSQL(Dialect):
         each = func.unnest(func.string_to_array(named, _COMMA))
         return each.table_valued("value", name="before").render_derived()
 
-    def looked_up(self, keys: FromClause, table: Table, conditions: list[ColumnElement[bool]]) -> Select[Any]:
+    def looked_up(
+        self, keys: FromClause, table: FromClause, conditions: list[ColumnElement[bool]]
+    ) -> Select[Any]:
         """Row by row, whatever the planner thinks of the number of keys."""
-        row = select(*table.c).where(*conditions).limit(number(1)).lateral("row")
+        row = select(*table.c).where(*conditions).limit(number(1)).lateral("r")
         return select(*row.c).select_from(keys.join(row, true()))
 
     def metadata_contains(self, metadata: ColumnElement[Any], pattern: BindParameter[str]) -> Any:

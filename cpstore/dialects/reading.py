@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, cached_property, lru_cache
 from typing import Any, ClassVar
 
-from sqlalchemy import BindParameter, ColumnElement, Select, Table, literal_column, select, tuple_
+from sqlalchemy import BindParameter, ColumnElement, FromClause, Select, Table, literal_column, select, tuple_
 
 from cpstore.dialects.keys import Keys, Step, bound, checkpoint_columns, number, text_of
 from cpstore.records import TASKS, BlobKey, Key, Query
@@ -116,14 +116,15 @@ class Reading(Keys):
     @lru_cache(maxsize=128)  # noqa: B019 - a dialect is made once for the same tables
     def _scanned(self, given: tuple[str, ...], size: int) -> Select[Any]:
         row = self.tables.checkpoints.c
-        statement = self.conditions(select(*(row[name] for name in _KEY)), given)
+        table = self.tables.checkpoints
+        statement = self.conditions(select(*(row[name] for name in _KEY)), given, table)
         if "filter" in given and not self.filters_metadata:
             statement = statement.add_columns(text_of(row.metadata))
-        return statement.order_by(*self.order(given)).limit(number(size))
+        return statement.order_by(*self.order(given, table)).limit(number(size))
 
-    def conditions(self, statement: Select[Any], given: tuple[str, ...]) -> Select[Any]:
+    def conditions(self, statement: Select[Any], given: tuple[str, ...], table: FromClause) -> Select[Any]:
         """Give a select of checkpoints with what a query asks; of metadata only if `filters_metadata`."""
-        row = self.tables.checkpoints.c
+        row = table.c
         statement = statement.where(*(row[name] == bound(name) for name in _KEY if name in given))
         if "before" in given:
             statement = statement.where(row.checkpoint_id < bound("before"))
@@ -135,9 +136,9 @@ class Reading(Keys):
             statement = statement.where(tuple_(*(row[name] for name in free)) < cursor)
         return statement
 
-    def order(self, given: tuple[str, ...]) -> list[ColumnElement[Any]]:
+    def order(self, given: tuple[str, ...], table: FromClause) -> list[ColumnElement[Any]]:
         """Give the order of a query's checkpoints, newest first: by what is not the same for all of them."""
-        return [self.tables.checkpoints.c[name].desc() for name in _free(given)]
+        return [table.c[name].desc() for name in _free(given)]
 
     def metadata_contains(self, metadata: ColumnElement[Any], pattern: BindParameter[str]) -> Any:
         """Give the condition that metadata contains a bound JSON object; asked only if `filters_metadata`."""

@@ -34,6 +34,9 @@ __all__ = ["SQLite"]
 
 _SQLITE_ERROR = 1
 _SQLITE_BUSY, _SQLITE_LOCKED = 5, 6
+_LEGACY = -1
+"""`sqlite3.LEGACY_TRANSACTION_CONTROL`: the driver begins transactions, which it is not asked to do."""
+
 _QUOTED_COMMA: ColumnElement[str] = literal_column("'\",\"'")
 
 _LOCKED = re.compile("database (table |schema )?is locked")
@@ -47,6 +50,8 @@ class SQLite(Dialect):
 
     stops_statements = False
     """aiosqlite's thread goes on, and what it found keeps SQLite's lock until it is collected as garbage."""
+
+    reorders_joins = True
 
     def insert(self, table: Table) -> Insert:
         """Give the insert of SQLAlchemy's dialect."""
@@ -82,13 +87,18 @@ class SQLite(Dialect):
         A writer begins IMMEDIATE. One that read first and asks for the write lock later fails at once when
         another wrote in between, whatever its busy timeout is; one that waits at the start does not. Where
         the application's engine has already begun, nothing was done yet, so it can be begun again.
+
+        Where Python's driver begins by itself, it does so before the first write, which takes the lock as
+        well as BEGIN IMMEDIATE. What reads one statement needs no transaction.
         """
-        if mode not in (Mode.READ, Mode.LOOK):
-            if _in_transaction(connection):
+        begun = _in_transaction(connection)
+        if mode in (Mode.READ, Mode.LOOK):
+            if mode is Mode.READ and not begun:
+                connection.exec_driver_sql("BEGIN")
+        elif begun or mode is not Mode.STATEMENT or not _begins_by_itself(connection):
+            if begun:
                 connection.exec_driver_sql("ROLLBACK")
             connection.exec_driver_sql("BEGIN IMMEDIATE")
-        elif not _in_transaction(connection):
-            connection.exec_driver_sql("BEGIN")
 
     def join(self, connection: Connection) -> None:
         """Take the write lock: a graph reads first and writes later, which fails if another wrote between."""
@@ -152,6 +162,10 @@ class SQLite(Dialect):
         versions = case((is_piece, array), else_=literal_column("'[]'"))
         return func.json_each(versions).table_valued(column("value", Text()), name="before")
 
+    def in_place(self, row: Any, source: Any, given: frozenset[str]) -> list[ColumnElement[bool]]:
+        """As `source` says, so that each row of it is looked up: SQLite never scans a table for that."""
+        return super().in_place(row, source, frozenset())
+
     def tells_version(self, version: Any) -> bool:
         """Numbers with a point, and large ones, may have another text here than in Python."""
         return type(version) is str or (type(version) is int and -(2**63) <= version < 2**63)
@@ -190,6 +204,12 @@ def _interrupted(connection: Connection) -> Iterator[None]:
 
 def _in_transaction(connection: Connection) -> bool:
     return not connection.invalidated and bool(_sqlite3(connection).in_transaction)
+
+
+def _begins_by_itself(connection: Connection) -> bool:
+    """Tell whether the driver opens a transaction before the first statement that writes."""
+    driver = _sqlite3(connection)
+    return driver.isolation_level is not None and getattr(driver, "autocommit", _LEGACY) == _LEGACY
 
 
 def _sqlite3(connection: Connection) -> Any:

@@ -54,12 +54,16 @@ class Writing(Keys):
         row = select(*(bindparam(column.name, type_=column.type) for column in columns))
         insert = self.insert(self.tables.checkpoints)
         return self.upsert_checkpoint(
-            insert.from_select([column.name for column in columns], row.where(self.needed_are_there()))
+            insert.from_select([column.name for column in columns], row.where(self.needed_are_there))
         ).execution_options(preserve_rowcount=True)
 
+    @cached_property
     def needed_are_there(self) -> ColumnElement[bool]:
-        """Give the condition that all blobs are there, and of their types, that a record needs."""
-        row = self.tables.blobs.c
+        """The condition that all blobs are there, and of their types, that a record needs.
+
+        Overridden where several parts of one statement have it, which need not ask twice.
+        """
+        row = self.tables.blobs.alias("b").c
         found = select(func.count()).where(
             row.thread_id == bound("needed_thread_id"),
             row.checkpoint_ns == bound("needed_checkpoint_ns"),
@@ -135,7 +139,7 @@ def checkpoint_row(record: CheckpointRecord) -> dict[str, Any]:
 def blob_rows(record: CheckpointRecord) -> list[dict[str, Any]]:
     """Give the rows of a checkpoint's new blobs by column name."""
     place = {"thread_id": record.key.thread_id, "checkpoint_ns": record.key.checkpoint_ns}
-    return [place | vars(blob) for blob in record.blobs]
+    return [place | blob._asdict() for blob in record.blobs]
 
 
 def write_rows(record: WritesRecord) -> list[dict[str, Any]]:

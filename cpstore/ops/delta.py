@@ -44,7 +44,7 @@ def delta_history(
         key = None if seed is None else seed.blob_key(channel)
         histories[channel] = ChannelHistory(
             tuple(_oldest_first(chain, seed, writes, channel)),
-            None if seed is None else (seed, tuple(held_by(blobs, key))),
+            None if seed is None else (seed, held_by(blobs, key)),
         )
     return histories
 

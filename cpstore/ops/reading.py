@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from cpstore.records import (
     Blob,
     BlobKey,
     CheckpointRow,
+    HeldValue,
     Key,
     LoadedCheckpoint,
     Page,
@@ -79,12 +80,11 @@ def _first_page(connection: Connection, sql: Dialect, query: Query) -> Page[Load
 
 def _loaded(connection: Connection, sql: Dialect, step: Step) -> list[LoadedCheckpoint]:
     """Load checkpoints with a statement of :class:`~cpstore.dialects.at_once.AtOnce`, in their order."""
-    kinds: tuple[list[Any], ...] = ([], [], [], [])
-    for row in execute(connection, step):
-        kinds[row[0]].append(row)
-    rows = [CheckpointRow(Key(*row[1:4]), *row[4:7]) for row in sorted(kinds[0], key=lambda row: row[8] or 0)]
+    kinds = _kinds(connection, step)
+    rows = _checkpoints(kinds[0])
     if any(not sql.tells_version(version) for row in rows for version in row.versions):
-        return _complete(connection, sql, rows)
+        sql.begin(connection, Mode.READ)  # several statements from here on, which shall see one snapshot
+        return _complete(connection, sql, _checkpoints(_kinds(connection, step)[0]))
     blobs = {
         BlobKey(thread_id, namespace, channel, version): Blob(channel, version, kind, blob)
         for _, thread_id, namespace, _, channel, version, kind, _, _, blob in kinds[1]
@@ -92,6 +92,18 @@ def _loaded(connection: Connection, sql: Dialect, step: Step) -> list[LoadedChec
     writes = _writes(kinds[2])
     sends = _writes(dict.fromkeys(map(tuple, kinds[3])))  # once for each child that asks its parent
     return [_assembled(row, blobs, writes, sends) for row in rows]
+
+
+def _kinds(connection: Connection, step: Step) -> tuple[list[Any], ...]:
+    kinds: tuple[list[Any], ...] = ([], [], [], [])
+    for row in execute(connection, step).all():
+        kinds[row[0]].append(row)
+    kinds[0].sort(key=lambda row: row[8] or 0)
+    return kinds
+
+
+def _checkpoints(rows: Iterable[Sequence[Any]]) -> list[CheckpointRow]:
+    return [CheckpointRow(Key(*row[1:4]), *row[4:7]) for row in rows]
 
 
 def _assembled(
@@ -102,7 +114,7 @@ def _assembled(
 ) -> LoadedCheckpoint:
     return LoadedCheckpoint(
         row=row,
-        blobs=tuple(blob for key in row.blob_keys for blob in held_by(blobs, key)),
+        values=tuple(value for key in row.blob_keys if (value := held_by(blobs, key)) is not None),
         writes=tuple(writes.get(row.key, ())),
         sends=tuple(sends.get(row.sends_key, ())) if row.sends_key else (),
     )
@@ -189,14 +201,13 @@ def blobs_with_pieces(connection: Connection, sql: Dialect, keys: Iterable[BlobK
     return found | blobs_by_key(connection, sql, beginnings - found.keys())
 
 
-def held_by(blobs: Mapping[BlobKey, Blob], key: BlobKey | None) -> Iterator[Blob]:
-    """Give the blob of a key, and those that hold the beginning of its list, as far as they are there."""
+def held_by(blobs: Mapping[BlobKey, Blob], key: BlobKey | None) -> HeldValue | None:
+    """Give the blob of a key, with those that hold the beginning of its list; None if it is not there."""
     blob = None if key is None else blobs.get(key)
-    if key is not None and blob is not None:
-        for version in pieces_before(blob.type):
-            if (before := blobs.get(key._replace(version=version))) is not None:
-                yield before
-        yield blob
+    if key is None or blob is None:
+        return None
+    before = pieces_before(blob.type)
+    return HeldValue(blob, tuple(blobs.get(key._replace(version=version)) for version in before))
 
 
 def writes_by_key(connection: Connection, step: Step) -> dict[Key, list[Write]]:

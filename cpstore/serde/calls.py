@@ -140,12 +140,13 @@ def _fields_builder(kind: Any) -> Builder:
     new, put = kind.__new__, object.__setattr__
 
     def build(fields: dict[str, Any]) -> Any:
-        extra = None
-        if takes_extra:
-            extra = {name: fields[name] for name in fields.keys() - names}
-            fields = {name: item for name, item in fields.items() if name in names}
+        extra: dict[str, Any] | None = {} if takes_extra else None
         if fields.keys() != names:
-            return kind(**fields, **(extra or {}))
+            if takes_extra:
+                extra = {name: fields[name] for name in fields.keys() - names}
+                fields = {name: item for name, item in fields.items() if name in names}
+            if fields.keys() != names:
+                return kind(**fields, **(extra or {}))
         made = new(kind)
         put(made, "__dict__", fields)
         put(made, "__pydantic_fields_set__", set(names))
