@@ -300,10 +300,10 @@ def _values(
     wanted: Container[str] | None = None,
 ) -> dict[str, Any]:
     """Give the values of channels: a blob goes before one that is inline, one that is encoded before both."""
-    values = {}
-    for channel, inline in row.part("channel_values").items():
-        if wanted is None or channel in wanted:
-            values[channel] = places.load_inline(serde, inline, places.of_value(row.key, channel))
+    standing = row.part("channel_values")
+    if wanted is not None:
+        standing = {channel: value for channel, value in standing.items() if channel in wanted}
+    values = dict(places.load_inline(serde, standing, row.key))
     for value in held:
         if value.blob.type != EMPTY:
             values[value.blob.channel] = lists.load(serde, row.key, value)

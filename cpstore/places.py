@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeGuard
 
@@ -45,36 +44,52 @@ _MOST_BYTES = 1 << 30
 
 
 class Place(NamedTuple):
-    """The key of a stored value, and its description for people."""
+    """Where a value is stored; its key and its description are made when somebody asks for them.
 
-    key: tuple[str, ...]
-    description: str
+    Attributes:
+        what: Of which kind: `blob`, `value`, `document` or `write`.
+        checkpoint: The checkpoint that has it, or points at it.
+        names: What else is in its key; of a write, its channel comes last, and else first.
+    """
+
+    what: str
+    checkpoint: Key
+    names: tuple[str, ...]
 
     def __bytes__(self) -> bytes:
-        """Give the key as bytes that no other key has."""
-        return json.dumps(self.key).encode()
+        """Give the key as bytes that no other key has. A blob is bound to no checkpoint."""
+        owner = self.checkpoint[:2] if self.what == "blob" else self.checkpoint
+        return json.dumps((self.what, *owner, *self.names)).encode()
+
+    @property
+    def description(self) -> str:
+        """The place, for people."""
+        checkpoint = described(self.checkpoint)
+        if self.what == "document":
+            return f"the document of {checkpoint}"
+        if self.what == "write":
+            return f"the write of task {self.names[0]!r} to channel {self.names[-1]!r} under {checkpoint}"
+        return f"channel {self.names[0]!r} of {checkpoint}"
 
 
 def of_blob(key: Key, channel: str, version: str) -> Place:
     """Give the place of a blob. A checkpoint that points at it is named, but the blob is not bound to it."""
-    place = ("blob", key.thread_id, key.checkpoint_ns, channel, version)
-    return Place(place, f"channel {channel!r} of {described(key)}")
+    return Place("blob", key, (channel, version))
 
 
 def of_value(key: Key, channel: str) -> Place:
     """Give the place of a value without a version, in its checkpoint."""
-    return Place(("value", *key, channel), f"channel {channel!r} of {described(key)}")
+    return Place("value", key, (channel,))
 
 
 def of_document(key: Key) -> Place:
     """Give the place of a document that is one value with all its channels, as other savers have it."""
-    return Place(("document", *key), f"the document of {described(key)}")
+    return Place("document", key, ())
 
 
 def of_write(key: Key, task_id: str, idx: int, channel: str) -> Place:
     """Give the place of a pending write."""
-    place = ("write", *key, task_id, str(idx), channel)
-    return Place(place, f"the write of task {task_id!r} to channel {channel!r} under {described(key)}")
+    return Place("write", key, (task_id, str(idx), channel))
 
 
 def dump(serde: SerializerProtocol, value: Any, place: Place) -> tuple[str, bytes]:
@@ -84,11 +99,13 @@ def dump(serde: SerializerProtocol, value: Any, place: Place) -> tuple[str, byte
         UnstorableValueError: The serializer refused it. The message names the place and the type, never the
             value.
     """
-    with _refused(serde, value, place):
+    try:
         if hasattr(serde, "dumps_at"):
             kind, data = serde.dumps_at(value, bytes(place))
             return kind, data
         return serde.dumps_typed(value)
+    except Exception as error:
+        raise _unstorable(value, error, place) from _shown(serde, error)
 
 
 def dump_list(serde: Serializer, value: list[Any], place: Place) -> bytes | None:
@@ -97,21 +114,16 @@ def dump_list(serde: Serializer, value: list[Any], place: Place) -> bytes | None
     Raises:
         UnstorableValueError: As :func:`dump`.
     """
-    with _refused(serde, value, place):
-        return serde.dumps_list(value)
-
-
-@contextmanager
-def _refused(serde: SerializerProtocol, value: Any, place: Place) -> Iterator[None]:
     try:
-        yield
+        return serde.dumps_list(value)
     except Exception as error:
-        kind_of_value = f"{type(value).__module__}.{type(value).__qualname__}"
-        reason = str(error) if isinstance(error, (TypeError, CpstoreError)) else type(error).__name__
-        refused = UnstorableValueError(
-            f"A {kind_of_value} for {place.description} cannot be stored: {reason}"
-        )
-        raise refused from _shown(serde, error)
+        raise _unstorable(value, error, place) from _shown(serde, error)
+
+
+def _unstorable(value: Any, error: Exception, place: Place) -> UnstorableValueError:
+    kind = f"{type(value).__module__}.{type(value).__qualname__}"
+    reason = str(error) if isinstance(error, (TypeError, CpstoreError)) else type(error).__name__
+    return UnstorableValueError(f"A {kind} for {place.description} cannot be stored: {reason}")
 
 
 def load(serde: SerializerProtocol, kind: str, blob: bytes | None, place: Place) -> Any:
@@ -150,13 +162,18 @@ def load_pieces(
         raise _unreadable(serde, error, place) from _shown(serde, error)
 
 
-def load_inline(serde: SerializerProtocol, value: Any, place: Place) -> Any:
-    """Give a value that stands in the document as it is; a serializer that binds values to places decides.
+def load_inline(serde: SerializerProtocol, values: dict[str, Any], key: Key) -> dict[str, Any]:
+    """Give values that stand in a document as they are; a serializer that binds values to places decides.
 
     Raises:
         UnreadableValueError: The serializer takes no value that it did not seal.
     """
-    return load(serde, "json", json.dumps(value).encode(), place) if hasattr(serde, "loads_at") else value
+    if not hasattr(serde, "loads_at"):
+        return values
+    return {
+        channel: load(serde, "json", json.dumps(value).encode(), of_value(key, channel))
+        for channel, value in values.items()
+    }
 
 
 def load_text(serde: SerializerProtocol, typed: Any, place: Place) -> Any:
