@@ -235,7 +235,9 @@ def _connect_args(url: URL, pooler: bool) -> dict[str, Any]:
         threads = {"check_same_thread": False} if is_memory(url) else {}
         # Wait for another writer rather than fail: a write of ours takes milliseconds, a migration seconds.
         return threads if "timeout" in url.query else {**threads, "timeout": _BUSY_SECONDS}
-    return _STATELESS[url.drivername] if pooler else {}
+    # What is one statement is most of what a saver does: it needs no transaction, and none to be left again.
+    arguments = {"autocommit": True} if url.drivername == "postgresql+psycopg" else {}
+    return arguments | (_STATELESS[url.drivername] if pooler else {})
 
 
 def _configured(engine: Engine) -> Engine:

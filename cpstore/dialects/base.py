@@ -35,6 +35,11 @@ class Mode(enum.Enum):
     LOOK = "reads that see one snapshot: a single statement where the database can say it in one"
     STATEMENT = "one write, all or nothing: a single statement where the database can say it in one"
 
+    @property
+    def reads(self) -> bool:
+        """Whether nothing is written."""
+        return self in (Mode.READ, Mode.LOOK)
+
 
 class Dialect(Transferring, AtOnce, Structuring, Browsing):
     """One database's way to say what cpstore needs.
@@ -47,6 +52,9 @@ class Dialect(Transferring, AtOnce, Structuring, Browsing):
 
     builds_indexes_online: ClassVar[bool] = False
     """Whether an index can be built while writers go on."""
+
+    one_writer: ClassVar[bool] = False
+    """Whether writers have to follow each other, whatever they write."""
 
     stops_statements: ClassVar[bool] = True
     """Whether a statement can be given up half-way, so that its connection is soon free of it."""

@@ -51,6 +51,7 @@ class SQLite(Dialect):
     stops_statements = False
     """aiosqlite's thread goes on, and what it found keeps SQLite's lock until it is collected as garbage."""
 
+    one_writer = True
     reorders_joins = True
 
     def insert(self, table: Table) -> Insert:
@@ -92,7 +93,7 @@ class SQLite(Dialect):
         well as BEGIN IMMEDIATE. What reads one statement needs no transaction.
         """
         begun = _in_transaction(connection)
-        if mode in (Mode.READ, Mode.LOOK):
+        if mode.reads:
             if mode is Mode.READ and not begun:
                 connection.exec_driver_sql("BEGIN")
         elif begun or mode is not Mode.STATEMENT or not _begins_by_itself(connection):

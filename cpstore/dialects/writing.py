@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Executable, Integer, Table, bindparam, delete, func, select, tuple_
 
-from cpstore.dialects.keys import Keys, Step, bound
+from cpstore.dialects.keys import Keys, Step, bound, number
 from cpstore.records import CheckpointRecord, WritesRecord
 
 __all__ = ["Writing"]
@@ -111,7 +111,7 @@ class Writing(Keys):
         statement: Executable = insert.on_conflict_do_update(
             index_elements=primary_key(self.tables.writes),
             set_={name: insert.excluded[name] for name in replaced},
-            where=insert.excluded.idx < 0,
+            where=insert.excluded.idx < number(0),
         )
         return statement
 

@@ -98,7 +98,8 @@ class AsyncEngineDoor:
         await self._engine.dispose()
 
     async def _attempt(self, call: Call[T]) -> T:
-        async with aturn(self._engine.sync_engine), self._engine.connect() as connection:
+        alone = self._sql.one_writer and not call.mode.reads
+        async with aturn(self._engine.sync_engine, alone=alone), self._engine.connect() as connection:
             work = connection.run_sync(call)
             return await (work if self._sql.stops_statements else to_the_end(work))
 

@@ -82,7 +82,8 @@ class EngineDoor:
         await asyncio.to_thread(self.close)
 
     def _attempt(self, call: Call[T]) -> T:
-        with turn(self._engine), self._engine.connect() as connection:
+        alone = self._sql.one_writer and not call.mode.reads
+        with turn(self._engine, alone=alone), self._engine.connect() as connection:
             return call(connection)
 
     async def _aattempt(self, call: Call[T]) -> T:
