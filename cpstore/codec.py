@@ -73,6 +73,10 @@ __all__ = [
 
 _INLINE_CHARACTERS = 256
 _INLINE_BITS = 63
+_UNCHANGING = frozenset({str, bytes, int, float, bool, type(None)})
+
+Shared = dict[int, Any]
+
 _SUSPICIOUS = re.compile(r"\\u(?:0000|d[89a-f])")
 """How JSON writes a NUL, a lone surrogate, or something that is as good as it looks."""
 
@@ -154,19 +158,27 @@ def decode_histories(
         if history.seed is not None:
             row, value = history.seed
             with damage_named(row.key):
-                seed = _values(serde, row, (value,) if value else (), {channel})
+                seed = _values(serde, row, (value,) if value else (), {}, {channel})
                 decoded[channel]["seed"] = seed[channel]
     return decoded
 
 
-def decode(serde: SerializerProtocol, loaded: LoadedCheckpoint) -> CheckpointTuple:
+def decode(
+    serde: SerializerProtocol, loaded: LoadedCheckpoint, shared: Shared | None = None
+) -> CheckpointTuple:
     """Give what LangGraph is to see. All values are made anew: LangGraph changes them in place.
+
+    Args:
+        serde: The serializer.
+        loaded: The checkpoint.
+        shared: Values that nobody can change, such as texts, by the stored value they are of. Checkpoints
+            that were loaded together have it together, so that these are decoded once.
 
     Raises:
         UnreadableValueError: A value, or the row itself, cannot be read.
     """
     with damage_named(loaded.row.key):
-        return _decode(serde, loaded)
+        return _decode(serde, loaded, {} if shared is None else shared)
 
 
 @contextmanager
@@ -180,12 +192,12 @@ def damage_named(key: Key) -> Iterator[None]:
         raise UnreadableValueError(f"The row of {places.described(key)} is damaged") from error
 
 
-def _decode(serde: SerializerProtocol, loaded: LoadedCheckpoint) -> CheckpointTuple:
+def _decode(serde: SerializerProtocol, loaded: LoadedCheckpoint, shared: Shared) -> CheckpointTuple:
     row = loaded.row
     parent = row.parent_checkpoint_id
     return CheckpointTuple(
         config=config_of(row.key),
-        checkpoint=_decode_checkpoint(serde, loaded),
+        checkpoint=_decode_checkpoint(serde, loaded, shared),
         metadata=cast("CheckpointMetadata", json.loads(row.metadata)),
         parent_config=None if parent is None else config_of(row.key._replace(checkpoint_id=parent)),
         pending_writes=[
@@ -284,9 +296,9 @@ def _decode_write(serde: SerializerProtocol, key: Key, write: Write) -> PendingW
     return write.task_id, write.channel, places.load(serde, write.type, write.blob, place)
 
 
-def _decode_checkpoint(serde: SerializerProtocol, loaded: LoadedCheckpoint) -> Checkpoint:
+def _decode_checkpoint(serde: SerializerProtocol, loaded: LoadedCheckpoint, shared: Shared) -> Checkpoint:
     document = dict(loaded.row.document)
-    document["channel_values"] = _values(serde, loaded.row, loaded.values)
+    document["channel_values"] = _values(serde, loaded.row, loaded.values, shared)
     document.pop(UNVERSIONED, None)
     if loaded.sends and loaded.row.sends_key is not None:
         _move_sends(serde, document, loaded.row.sends_key, loaded.sends)
@@ -297,6 +309,7 @@ def _values(
     serde: SerializerProtocol,
     row: CheckpointRow,
     held: Iterable[HeldValue],
+    shared: Shared,
     wanted: Container[str] | None = None,
 ) -> dict[str, Any]:
     """Give the values of channels: a blob goes before one that is inline, one that is encoded before both."""
@@ -306,11 +319,20 @@ def _values(
     values = dict(places.load_inline(serde, standing, row.key))
     for value in held:
         if value.blob.type != EMPTY:
-            values[value.blob.channel] = lists.load(serde, row.key, value)
+            values[value.blob.channel] = _value(serde, row.key, value, shared)
     for channel, typed in row.unversioned.items():
         if wanted is None or channel in wanted:
             values[channel] = places.load_text(serde, typed, places.of_value(row.key, channel))
     return values
+
+
+def _value(serde: SerializerProtocol, key: Key, value: HeldValue, shared: Shared) -> Any:
+    if id(value) in shared:
+        return shared[id(value)]
+    decoded = lists.load(serde, key, value)
+    if type(decoded) in _UNCHANGING:
+        shared[id(value)] = decoded
+    return decoded
 
 
 def _move_sends(

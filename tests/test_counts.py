@@ -8,7 +8,7 @@ import pytest
 from langgraph.checkpoint.base import Checkpoint, empty_checkpoint
 from sqlalchemy import create_engine, event
 
-from cpstore import SQLAlchemySaver
+from cpstore import Serializer, SQLAlchemySaver
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -151,4 +151,32 @@ def test_a_read_looks_each_row_up_by_its_key_on_sqlite(dialect_url: str, read: s
     assert sum("SEARCH w" in line and "AND checkpoint_id=?" in line for line in searches) == 2
     assert len(searches) == 5
     assert not any(f"SCAN {table}" in plan for table in ("b\n", "w\n", "c\n", "checkpoint"))
+    engine.dispose()
+
+
+class Counting(Serializer):
+    loads = 0
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:
+        self.loads += 1
+        return super().loads_typed(data)
+
+
+def test_what_nobody_can_change_is_decoded_once_a_page(dialect_url: str) -> None:
+    """A text that 20 checkpoints have in common is one object; a list is made anew for each of them."""
+    engine = create_engine(dialect_url)
+    serializer = Counting()
+    saver = SQLAlchemySaver(engine, serde=serializer)
+    place: RunnableConfig = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+    for step in range(20):
+        made = checkpoint(step)
+        made["channel_values"] = {"text": "a long text " * 50, "list": ["item"]}
+        made["channel_versions"] = {"text": "1", "list": "1"}
+        place = saver.put(place, made, {}, {} if step else {"text": "1", "list": "1"})
+    serializer.loads = 0
+    found = list(saver.list(None))
+    assert serializer.loads == 1 + 20
+    lists = [each.checkpoint["channel_values"]["list"] for each in found]
+    assert lists == [["item"]] * 20
+    assert len({id(each) for each in lists}) == 20
     engine.dispose()

@@ -19,6 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from cpstore import NotMigratedError, SQLAlchemySaver, ThreadExistsError, UnstorableValueError
 from cpstore.doors.threads import Threads
+from cpstore.doors.turns import _lock, turn
 from tests.applications import NEW_OPTIONS, ONE, THREAD, checkpoint, of, rows, sync_of, use
 from tests.conftest import connections_in_use, dispose
 from tests.postgres import ask
@@ -367,6 +368,52 @@ async def test_a_call_that_is_cancelled_before_it_began_never_begins(
     await first
     assert await saver.aget_tuple(of(2)) is None
     assert rows(database_url)[0] == 1
+
+
+# Who writes when
+
+
+SQLITE = [way for way in WAYS if way.dialect == "sqlite"]
+
+
+@pytest.mark.parametrize("way", SQLITE, ids=lambda way: way.name)
+async def test_writers_of_one_process_follow_each_other(way: Way, make_engine: Make) -> None:
+    """None of them finds the file locked, so none of them sleeps on SQLite's busy timeout."""
+    engine = make_engine(pool_size=10, connect_args={"timeout": 0})
+    saver = way.saver(engine)
+    writing = Peak(engine)
+    made = checkpoint(words=["a"], more=["b"])
+    await asyncio.gather(*(saver.aput(of(n), made, {}, {"words": "1", "more": "1"}) for n in range(20)))
+    assert [await saver.aget_tuple(of(number)) is not None for number in range(20)] == [True] * 20
+    assert (writing.most, writing.now) == (1, 0)
+
+
+@pytest.mark.parametrize("way", SQLITE, ids=lambda way: way.name)
+async def test_a_writer_that_waits_long_goes_on(
+    way: Way, make_engine: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who has the turn may wait for another process; then the busy timeout of each decides."""
+    monkeypatch.setattr("cpstore.doors.turns._WRITER_SECONDS", 0.01)
+    saver = way.saver(make_engine(connect_args={"timeout": 0}))
+    with turn(sync_of(saver_engine(saver)), alone=True):
+        stored = await saver.aput(THREAD, checkpoint(), {}, {})
+        assert await saver.aget_tuple(stored) is not None
+    assert not _lock(sync_of(saver_engine(saver))).locked()
+
+
+@pytest.mark.parametrize("way", SQLITE, ids=lambda way: way.name)
+async def test_a_reader_never_waits_for_writers(way: Way, make_engine: Make) -> None:
+    saver = way.saver(make_engine())
+    stored = await saver.aput(THREAD, checkpoint(), {}, {})
+    with turn(sync_of(saver_engine(saver)), alone=True):
+        assert await asyncio.wait_for(saver.aget_tuple(stored), 0.9) is not None
+        assert len([each async for each in saver.alist(None)]) == 1
+
+
+def saver_engine(saver: SQLAlchemySaver) -> Engine | AsyncEngine:
+    door: Any = saver._door
+    engine: Engine | AsyncEngine = door._engine
+    return engine
 
 
 def test_a_process_that_was_forked_waits_for_no_thread_of_its_parent() -> None:

@@ -85,13 +85,14 @@ def _loaded(connection: Connection, sql: Dialect, step: Step) -> list[LoadedChec
     if any(not sql.tells_version(version) for row in rows for version in row.versions):
         sql.begin(connection, Mode.READ)  # several statements from here on, which shall see one snapshot
         return _complete(connection, sql, _checkpoints(_kinds(connection, step)[0]))
-    blobs = {
-        BlobKey(thread_id, namespace, channel, version): Blob(channel, version, kind, blob)
+    blobs = {  # by what equals a BlobKey, and is made faster
+        (thread_id, namespace, channel, version): Blob(channel, version, kind, blob)
         for _, thread_id, namespace, _, channel, version, kind, _, _, blob in kinds[1]
     }
+    values = _held(rows, blobs)
     writes = _writes(kinds[2])
     sends = _writes(dict.fromkeys(map(tuple, kinds[3])))  # once for each child that asks its parent
-    return [_assembled(row, blobs, writes, sends) for row in rows]
+    return [_assembled(row, values, writes, sends) for row in rows]
 
 
 def _kinds(connection: Connection, step: Step) -> tuple[list[Any], ...]:
@@ -108,13 +109,13 @@ def _checkpoints(rows: Iterable[Sequence[Any]]) -> list[CheckpointRow]:
 
 def _assembled(
     row: CheckpointRow,
-    blobs: Mapping[BlobKey, Blob],
+    values: Mapping[BlobKey, HeldValue],
     writes: Mapping[Key, Sequence[Write]],
     sends: Mapping[Key, Sequence[Write]],
 ) -> LoadedCheckpoint:
     return LoadedCheckpoint(
         row=row,
-        values=tuple(value for key in row.blob_keys if (value := held_by(blobs, key)) is not None),
+        values=tuple(values[key] for key in row.blob_keys if key in values),
         writes=tuple(writes.get(row.key, ())),
         sends=tuple(sends.get(row.sends_key, ())) if row.sends_key else (),
     )
@@ -168,7 +169,8 @@ def _complete(connection: Connection, sql: Dialect, rows: list[CheckpointRow]) -
     writes = writes_by_key(connection, sql.writes_of([row.key for row in rows]))
     senders = [key for row in rows if (key := row.sends_key)]
     sends = writes_by_key(connection, sql.sends_of(senders)) if senders else {}
-    return [_assembled(row, blobs, writes, sends) for row in rows]
+    values = _held(rows, blobs)
+    return [_assembled(row, values, writes, sends) for row in rows]
 
 
 def rows_of_keys(connection: Connection, sql: Dialect, keys: Sequence[Key]) -> list[CheckpointRow]:
@@ -201,7 +203,13 @@ def blobs_with_pieces(connection: Connection, sql: Dialect, keys: Iterable[BlobK
     return found | blobs_by_key(connection, sql, beginnings - found.keys())
 
 
-def held_by(blobs: Mapping[BlobKey, Blob], key: BlobKey | None) -> HeldValue | None:
+def _held(rows: Iterable[CheckpointRow], blobs: Mapping[Any, Blob]) -> dict[BlobKey, HeldValue]:
+    """Give the values of checkpoints, one for all that share it."""
+    keys = {key for row in rows for key in row.blob_keys}
+    return {key: value for key in keys if (value := held_by(blobs, key)) is not None}
+
+
+def held_by(blobs: Mapping[Any, Blob], key: BlobKey | None) -> HeldValue | None:
     """Give the blob of a key, with those that hold the beginning of its list; None if it is not there."""
     blob = None if key is None else blobs.get(key)
     if key is None or blob is None:

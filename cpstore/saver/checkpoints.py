@@ -187,9 +187,10 @@ class Checkpoints(Connected):
         query: Query | None = queries.query(config, filter, before, limit)
         while query is not None:
             page = self._door.run(ops.page, query)
+            shared: dict[int, Any] = {}
             for loaded in page.items:
                 try:
-                    found = codec.decode(self.serde, loaded)
+                    found = codec.decode(self.serde, loaded, shared)
                 except UnreadableValueError as error:
                     if on_error is None:
                         raise
@@ -211,9 +212,10 @@ class Checkpoints(Connected):
         query: Query | None = queries.query(config, filter, before, limit)
         while query is not None:
             page = await self._door.arun(ops.page, query)
+            shared: dict[int, Any] = {}
             for loaded in page.items:
                 try:
-                    found = await self._adecode(loaded)
+                    found = await self._adecode(loaded, shared)
                 except UnreadableValueError as error:
                     if on_error is None:
                         raise
@@ -222,8 +224,10 @@ class Checkpoints(Connected):
                     yield found
             query = page.next
 
-    async def _adecode(self, loaded: LoadedCheckpoint) -> CheckpointTuple:
-        return await _decoded(loaded.bytes, codec.decode, self.serde, loaded)
+    async def _adecode(
+        self, loaded: LoadedCheckpoint, shared: dict[int, Any] | None = None
+    ) -> CheckpointTuple:
+        return await _decoded(loaded.bytes, codec.decode, self.serde, loaded, shared)
 
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
