@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -38,19 +39,12 @@ class Threads:
         A caller that is cancelled waits for the end of work that has begun: a thread cannot be stopped.
         """
         running = self._executor().submit(contextvars.copy_context().run, work)
-        result = asyncio.wrap_future(running)
-        cancelled = False
-        while not result.done():
-            try:
-                await asyncio.wait([result])
-            except asyncio.CancelledError:
-                if running.cancel():
-                    raise
-                cancelled = True
-        if cancelled and not result.cancelled():
-            result.exception()  # seen, and given up with the call
-            raise asyncio.CancelledError
-        return result.result()
+        try:
+            return await asyncio.wrap_future(running)
+        except asyncio.CancelledError:
+            if not running.cancelled():
+                await _end_of(asyncio.wrap_future(running))
+            raise
 
     def _executor(self) -> ThreadPoolExecutor:
         loop = asyncio.get_running_loop()
@@ -62,13 +56,18 @@ class Threads:
 async def to_the_end(work: Coroutine[Any, Any, T]) -> T:
     """Await what may not stop half-way. A caller that is cancelled waits for its end."""
     task = asyncio.ensure_future(work)
-    cancelled = False
-    while not task.done():
-        try:
-            await asyncio.wait([task])
-        except asyncio.CancelledError:
-            cancelled = True
-    if cancelled and not task.cancelled():
-        task.exception()  # seen, and given up with the call
-        raise asyncio.CancelledError
+    try:
+        await asyncio.wait([task])
+    except asyncio.CancelledError:
+        await _end_of(task)
+        raise
     return task.result()
+
+
+async def _end_of(future: asyncio.Future[Any]) -> None:
+    """Wait for the end of what a cancelled caller gives up, however often it is cancelled."""
+    while not future.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait([future])
+    if not future.cancelled():
+        future.exception()  # seen, and given up with the call
