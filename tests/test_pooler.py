@@ -213,11 +213,11 @@ def test_the_callers_own_arguments_win(monkeypatch: pytest.MonkeyPatch) -> None:
     own = {"prepare_threshold": 3, "connect_timeout": 2}
     url = "postgresql://host/name"
     with monkeypatch.context() as patched:
-        assert connect_args(patched, url) == {}
+        assert connect_args(patched, url) == {"autocommit": True}
     with monkeypatch.context() as patched:
-        assert connect_args(patched, url, pooler=True) == {"prepare_threshold": None}
+        assert connect_args(patched, url, pooler=True) == {"autocommit": True, "prepare_threshold": None}
     with monkeypatch.context() as patched:
-        assert connect_args(patched, url, pooler=True, connect_args=own) == own
+        assert connect_args(patched, url, pooler=True, connect_args=own) == {"autocommit": True, **own}
 
 
 def test_asyncpg_is_told_all_that_it_and_sqlalchemy_remember(monkeypatch: pytest.MonkeyPatch) -> None:

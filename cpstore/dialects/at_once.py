@@ -57,8 +57,12 @@ class AtOnce(Reading):
     Each table is asked by its primary key, and with the bound thread where there is one.
     """
 
-    reorders_joins: ClassVar[bool] = False
-    """Whether keys have to be made distinct, or the rows that they are of would be read before them."""
+    copies_rows: ClassVar[bool] = False
+    """Whether a part of a statement that is named is a copy of all that is in it.
+
+    Large values do not belong there then; and keys are made distinct, so that they are such a part, and the
+    rows that they are of are not read before them.
+    """
 
     def __init__(self, tables: Tables) -> None:
         super().__init__(tables)
@@ -135,8 +139,7 @@ class AtOnce(Reading):
         columns = [target.c[name] for name in _CHECKPOINT]
         rows = union_all(
             select(number(0), *columns, _NOTHING, target.c.place, _NO_BYTES),
-            select(number(1), *_blob_columns(own.c)),
-            self._beginnings(own, given),
+            *self._stored(own, given),
             self._written(2, target, target.c.checkpoint_id, given),
             self._written(3, target, target.c.parent_checkpoint_id, given).where(
                 self._writes.c.channel == literal_column(f"'{TASKS}'"), not_(target.c.has_own_sends)
@@ -152,28 +155,29 @@ class AtOnce(Reading):
             *(column.label(name) for column, name in zip(columns, _BLOB, strict=True))
         )
         named = named.select_from(target.join(each, true()))
-        return self._blobs_by(named if alone and not self.reorders_joins else named.distinct(), "k", given)
+        keys = named if alone and not self.copies_rows else named.distinct()
+        kept = [column for column in self._blobs.c if not self.copies_rows or column.key != "blob"]
+        return self._blobs_by(keys, kept, given)
 
-    def _beginnings(self, own: CTE, given: frozenset[str]) -> Select[Any]:
-        """The blobs that hold what is before the items of others, each once."""
+    def _stored(self, own: CTE, given: frozenset[str]) -> list[Select[Any]]:
+        """The blobs of versions, and those that hold what is before the items of others, each once."""
         before = self.versions_before(own.c.type)
         columns = (*(own.c[name] for name in _BLOB[:-1]), before.c.value.label("version"))
         named: Any = select(*columns).select_from(own.join(before, true()))
-        missing = named.except_(select(*(own.c[name] for name in _BLOB)))
-        row = self._blobs_by(missing, "k", given).subquery("p").c
-        return select(number(1), *_blob_columns(row))
+        keys = select(*(own.c[name] for name in _BLOB))
+        more = keys.union(named) if self.copies_rows else named.except_(keys)
+        row = self._blobs_by(more, list(self._blobs.c), given).subquery("p").c
+        beginnings = select(number(1), *_blob_columns(row))
+        return [beginnings] if self.copies_rows else [select(number(1), *_blob_columns(own.c)), beginnings]
 
-    def _blobs_by(self, keys: Any, name: str, given: frozenset[str]) -> Select[Any]:
-        wanted, row = keys.subquery(name), self._blobs.c
-        return self.looked_up(
-            wanted,
-            self._blobs,
-            [
-                *self.in_place(row, wanted.c, given),
-                row.channel == wanted.c.channel,
-                row.version == wanted.c.version,
-            ],
-        )
+    def _blobs_by(self, keys: Any, columns: list[Any], given: frozenset[str]) -> Select[Any]:
+        wanted, row = keys.subquery("k"), self._blobs.c
+        conditions = [
+            *self.in_place(row, wanted.c, given),
+            row.channel == wanted.c.channel,
+            row.version == wanted.c.version,
+        ]
+        return self.looked_up(wanted, columns, conditions)
 
     def _written(
         self, kind: int, target: CTE, checkpoint_id: ColumnElement[Any], given: frozenset[str]
@@ -202,13 +206,13 @@ class AtOnce(Reading):
         raise NotImplementedError
 
     def looked_up(
-        self, keys: FromClause, table: FromClause, conditions: list[ColumnElement[bool]]
+        self, keys: FromClause, columns: list[Any], conditions: list[ColumnElement[bool]]
     ) -> Select[Any]:
-        """Give the row of a table for each of some keys, if it is there.
+        """Give columns of the row of a table for each of some keys, if it is there.
 
         Overridden where a planner might read the whole table for it.
         """
-        return select(*table.c).select_from(keys.join(table, and_(*conditions)))
+        return select(*columns).select_from(keys.join(columns[0].table, and_(*conditions)))
 
     def in_place(self, row: Any, source: Any, given: frozenset[str]) -> list[ColumnElement[bool]]:
         """Give the condition that a row is where it is asked for: as it is bound, or as `source` says.

@@ -290,10 +290,10 @@ class PostgreSQL(Dialect):
         return each.table_valued("value", name="before").render_derived()
 
     def looked_up(
-        self, keys: FromClause, table: FromClause, conditions: list[ColumnElement[bool]]
+        self, keys: FromClause, columns: list[Any], conditions: list[ColumnElement[bool]]
     ) -> Select[Any]:
         """Row by row, whatever the planner thinks of the number of keys."""
-        row = select(*table.c).where(*conditions).limit(number(1)).lateral("r")
+        row = select(*columns).where(*conditions).limit(number(1)).lateral("r")
         return select(*row.c).select_from(keys.join(row, true()))
 
     def metadata_contains(self, metadata: ColumnElement[Any], pattern: BindParameter[str]) -> Any:

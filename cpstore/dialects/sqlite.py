@@ -52,7 +52,7 @@ class SQLite(Dialect):
     """aiosqlite's thread goes on, and what it found keeps SQLite's lock until it is collected as garbage."""
 
     one_writer = True
-    reorders_joins = True
+    copies_rows = True
 
     def insert(self, table: Table) -> Insert:
         """Give the insert of SQLAlchemy's dialect."""
