@@ -223,11 +223,14 @@ def capacity(pool: Any) -> int | None:
 def _options(url: URL, pool: type[QueuePool], pooler: bool, options: dict[str, Any]) -> dict[str, Any]:
     """Give our options for an engine below the caller's.
 
-    A memory database has one connection, which callers take in turn, from any thread.
+    A memory database has one connection, which callers take in turn, from any thread. A unit of work ends its
+    transaction, whatever happens; so the pool need not roll back what comes back to it, which an async driver
+    would have to be asked for.
     """
+    unasked = {"pool_reset_on_return": None}
     alone = {"poolclass": pool, "pool_size": 1, "max_overflow": 0} if is_memory(url) else {}
     arguments = _connect_args(url, pooler) | options.get("connect_args", {})
-    return alone | options | {"connect_args": arguments}
+    return unasked | alone | options | {"connect_args": arguments}
 
 
 def _connect_args(url: URL, pooler: bool) -> dict[str, Any]:
