@@ -110,7 +110,7 @@ class SQLite(Dialect):
         """Tell it by the driver's own settings, unless a transaction was begun in spite of them."""
         _check_thread(connection)
         driver = _sqlite3(connection)
-        alone = driver.isolation_level is None or getattr(driver, "autocommit", None) is True
+        alone = driver.isolation_level is None or _autocommit(driver) is True
         return alone and not driver.in_transaction
 
     def reclaim(self, connection: Connection) -> None:
@@ -210,7 +210,15 @@ def _in_transaction(connection: Connection) -> bool:
 def _begins_by_itself(connection: Connection) -> bool:
     """Tell whether the driver opens a transaction before the first statement that writes."""
     driver = _sqlite3(connection)
-    return driver.isolation_level is not None and getattr(driver, "autocommit", _LEGACY) == _LEGACY
+    return driver.isolation_level is not None and _autocommit(driver) == _LEGACY
+
+
+def _autocommit(driver: Any) -> Any:
+    """Give what Python 3.12 and newer have for it; None, if only the thread of aiosqlite may ask."""
+    try:
+        return getattr(driver, "autocommit", _LEGACY)
+    except sqlite3.ProgrammingError:
+        return None
 
 
 def _sqlite3(connection: Connection) -> Any:
