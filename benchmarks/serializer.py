@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import gc
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -21,6 +19,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
+from benchmarks.rounds import without_collector
 from cpstore import Serializer, SQLAlchemySaver
 
 TEN_MEGABYTES = 10_000_000
@@ -59,17 +58,6 @@ def seconds_of(work: Callable[[], Any], repeat: int) -> float:
     for _ in range(repeat):
         work()
     return (time.perf_counter() - began) / repeat
-
-
-@contextmanager
-def without_collector() -> Iterator[None]:
-    """What the garbage collector does falls on either side by chance."""
-    gc.collect()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 def compare(ours: Callable[[], Any], theirs: Callable[[], Any], rounds: int) -> tuple[float, float, float]:
