@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -247,16 +248,30 @@ def _configured(engine: Engine) -> Engine:
     if engine.dialect.name == "sqlite" and engine.url.query.get("mode") != "ro":
         event.listen(engine, "connect", _configure_sqlite)
     if engine.url.drivername == "postgresql+psycopg":
-        event.listen(engine, "before_cursor_execute", _ask_for_bytes)
+        _ask_for_bytes(engine.dialect)
     return engine
 
 
-def _ask_for_bytes(
-    _connection: Any, cursor: Any, _statement: str, _parameters: Any, context: Any, _many: bool
-) -> None:
-    """Let PostgreSQL send blobs as they are: psycopg asks for text, which is twice as long, unless told."""
-    if context is not None and context.execution_options.get(BYTES):
-        getattr(cursor, "_cursor", cursor).format = 1  # psycopg.pq.Format.BINARY
+def _ask_for_bytes(dialect: Any) -> None:
+    """Let PostgreSQL send blobs as they are: psycopg asks for text, which is twice as long, unless told.
+
+    A listener would do it as well, and make SQLAlchemy look for others at each step of each statement.
+    """
+    made_of = (_AsksForBytes, dialect.execution_ctx_cls)
+    dialect.execution_ctx_cls = type(_AsksForBytes.__name__, made_of, {})
+
+
+class _AsksForBytes:
+    """What is added to the execution context of a dialect of psycopg."""
+
+    cursor: Any
+    execution_options: Mapping[str, Any]
+
+    def pre_exec(self) -> None:
+        """Choose the format, when the cursor is there and its statement not sent."""
+        super().pre_exec()  # type: ignore[misc]
+        if self.execution_options.get(BYTES):
+            getattr(self.cursor, "_cursor", self.cursor).format = 1  # psycopg.pq.Format.BINARY
 
 
 def _configure_sqlite(connection: Any, _record: Any) -> None:

@@ -18,7 +18,13 @@ import os
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+)
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -30,18 +36,27 @@ __all__ = ["aturn", "turn"]
 _WRITER_SECONDS = 1.0
 """So long a writer waits for others of its process."""
 
+_AT_ONCE = nullcontext()
+
 _locks: WeakKeyDictionary[Any, threading.Lock] = WeakKeyDictionary()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_locks.clear)  # whoever held one is not there
 
 
-@contextmanager
-def turn(engine: Engine, *, alone: bool = False) -> Iterator[None]:
+def turn(engine: Engine, *, alone: bool = False) -> AbstractContextManager[None]:
     """Wait for the turn of an engine, if it needs one; `alone`: for work that has to be alone."""
     shared = isinstance(engine.pool, StaticPool)
-    if not shared and not alone:
-        yield
-        return
+    return _turn(engine, shared) if shared or alone else _AT_ONCE
+
+
+def aturn(engine: Engine, *, alone: bool = False) -> AbstractAsyncContextManager[None]:
+    """Async version of :func:`turn`."""
+    shared = isinstance(engine.pool, StaticPool)
+    return _aturn(engine, shared) if shared or alone else _AT_ONCE
+
+
+@contextmanager
+def _turn(engine: Engine, shared: bool) -> Iterator[None]:
     lock = _lock(engine)
     taken = lock.acquire(timeout=-1 if shared else _WRITER_SECONDS)
     try:
@@ -52,12 +67,7 @@ def turn(engine: Engine, *, alone: bool = False) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def aturn(engine: Engine, *, alone: bool = False) -> AsyncIterator[None]:
-    """Async version of :func:`turn`."""
-    shared = isinstance(engine.pool, StaticPool)
-    if not shared and not alone:
-        yield
-        return
+async def _aturn(engine: Engine, shared: bool) -> AsyncIterator[None]:
     lock = _lock(engine)
     deadline = float("inf") if shared else time.monotonic() + _WRITER_SECONDS
     # A lock of asyncio belongs to one event loop
