@@ -106,8 +106,8 @@ def from_url(url: str | URL, *, pooler: bool = False, **options: Any) -> Engines
     url = normalise(url)
     sync = url if url.drivername in _SYNC else _sync_twin(url, options)
     return Engines(
-        None if sync is None else _make_sync(sync, _options(sync, QueuePool, pooler, options)),
-        _make_async(url, _options(url, AsyncAdaptedQueuePool, pooler, options))
+        None if sync is None else _make_sync(sync, pooler, _options(sync, QueuePool, pooler, options)),
+        _make_async(url, pooler, _options(url, AsyncAdaptedQueuePool, pooler, options))
         if url.drivername in _ASYNC
         else None,
     )
@@ -151,20 +151,20 @@ def _sync_twin(url: URL, options: dict[str, Any]) -> URL | None:
     return None if alone or find_spec("psycopg") is None else url.set(drivername="postgresql+psycopg")
 
 
-def _make_sync(url: URL, options: dict[str, Any]) -> Engine:
+def _make_sync(url: URL, pooler: bool, options: dict[str, Any]) -> Engine:
     try:
         engine = create_engine(url, **options)
     except ImportError as error:
         raise _missing_driver(url) from error
-    return _configured(engine)
+    return _configured(engine, pooler)
 
 
-def _make_async(url: URL, options: dict[str, Any]) -> AsyncEngine:
+def _make_async(url: URL, pooler: bool, options: dict[str, Any]) -> AsyncEngine:
     try:
         engine = create_async_engine(url, **options)
     except ImportError as error:
         raise _missing_driver(url) from error
-    _configured(engine.sync_engine)
+    _configured(engine.sync_engine, pooler)
     return engine
 
 
@@ -244,9 +244,11 @@ def _connect_args(url: URL, pooler: bool) -> dict[str, Any]:
     return arguments | (_STATELESS[url.drivername] if pooler else {})
 
 
-def _configured(engine: Engine) -> Engine:
+def _configured(engine: Engine, pooler: bool) -> Engine:
     if engine.dialect.name == "sqlite" and engine.url.query.get("mode") != "ro":
         event.listen(engine, "connect", _configure_sqlite)
+    if engine.dialect.name == "postgresql" and not pooler:
+        event.listen(engine, "connect", _configure_postgresql)
     if engine.url.drivername == "postgresql+psycopg":
         _ask_for_bytes(engine.dialect)
     return engine
@@ -272,6 +274,18 @@ class _AsksForBytes:
         super().pre_exec()  # type: ignore[misc]
         if self.execution_options.get(BYTES):
             getattr(self.cursor, "_cursor", self.cursor).format = 1  # psycopg.pq.Format.BINARY
+
+
+def _configure_postgresql(connection: Any, _record: Any) -> None:
+    """Let the server plan a prepared statement once.
+
+    Left to itself it compares estimates, and may plan a read of one checkpoint anew each time, which takes
+    longer than to read it. All of our statements look rows up by their keys: which ones makes no other plan.
+    """
+    cursor = connection.cursor()
+    cursor.execute("SET plan_cache_mode = force_generic_plan")
+    cursor.close()
+    connection.commit()  # or it would be gone with the first rollback
 
 
 def _configure_sqlite(connection: Any, _record: Any) -> None:

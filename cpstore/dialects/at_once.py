@@ -30,7 +30,7 @@ from cpstore.dialects.reading import Reading
 from cpstore.models import Tables
 from cpstore.records import TASKS, Address, BlobKey, Key, Query
 
-__all__ = ["BYTES", "AtOnce"]
+__all__ = ["BYTES", "AtOnce", "starts_piece"]
 
 BYTES = "cpstore_bytes"
 """The execution option of statements that read blobs, whose results psycopg can take as bytes."""
@@ -163,7 +163,9 @@ class AtOnce(Reading):
         """The blobs of versions, and those that hold what is before the items of others, each once."""
         before = self.versions_before(own.c.type)
         columns = (*(own.c[name] for name in _BLOB[:-1]), before.c.value.label("version"))
-        named: Any = select(*columns).select_from(own.join(before, true()))
+        # The condition stands in `versions_before` too. Here it tells PostgreSQL's planner that they are few:
+        # of many it would think that a plan for these very keys is worth making anew at each execution.
+        named: Any = select(*columns).select_from(own.join(before, true())).where(starts_piece(own.c.type))
         keys = select(*(own.c[name] for name in _BLOB))
         more = keys.union(named) if self.copies_rows else named.except_(keys)
         row = self._blobs_by(more, list(self._blobs.c), given).subquery("p").c
@@ -227,6 +229,11 @@ class AtOnce(Reading):
         Overridden where a database has a text of its own for some numbers.
         """
         return True
+
+
+def starts_piece(kind: ColumnElement[str]) -> ColumnElement[bool]:
+    """Give the condition that the type of a blob is that of a list in pieces: see :mod:`cpstore.pieces`."""
+    return kind.startswith(literal_column("'items;'"))
 
 
 def _blob_columns(row: Any) -> list[ColumnElement[Any]]:

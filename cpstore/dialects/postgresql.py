@@ -32,6 +32,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB, Insert, dialect, insert
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.schema import CreateIndex, CreateSchema, DropIndex
 
+from cpstore.dialects.at_once import starts_piece
 from cpstore.dialects.base import Dialect, Mode
 from cpstore.dialects.isolation import level_of
 from cpstore.dialects.keys import Step, number
@@ -283,9 +284,7 @@ class PostgreSQL(Dialect):
 
     def versions_before(self, kind: ColumnElement[str]) -> FromClause:
         """The second field, split at its commas."""
-        named = case(
-            (kind.startswith(literal_column("'items;'")), func.split_part(kind, _SEMICOLON, number(2)))
-        )
+        named = case((starts_piece(kind), func.split_part(kind, _SEMICOLON, number(2))))
         each = func.unnest(func.string_to_array(named, _COMMA))
         return each.table_valued("value", name="before").render_derived()
 

@@ -26,6 +26,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.sqlite import Insert, insert
 from sqlalchemy.exc import DBAPIError
 
+from cpstore.dialects.at_once import starts_piece
 from cpstore.dialects.base import Dialect, Mode
 from cpstore.dialects.keys import bound, number
 from cpstore.errors import ConfigurationError, DatabaseBusyError
@@ -159,7 +160,7 @@ class SQLite(Dialect):
         named = func.substr(rest, number(1), func.instr(rest, literal_column("';'")) - number(1))
         quoted = func.replace(func.nullif(named, literal_column("''")), literal_column("','"), _QUOTED_COMMA)
         array = literal_column("'[\"'").op("||")(quoted).op("||")(literal_column("'\"]'"))
-        is_piece = kind.startswith(literal_column("'items;'")) & (func.json_valid(array) == number(1))
+        is_piece = starts_piece(kind) & (func.json_valid(array) == number(1))
         versions = case((is_piece, array), else_=literal_column("'[]'"))
         return func.json_each(versions).table_valued(column("value", Text()), name="before")
 
