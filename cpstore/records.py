@@ -7,7 +7,7 @@ their time order; `blob` is bytes as the serializer made them; JSON is text.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -57,6 +57,8 @@ EMPTY = "empty"
 
 def version_text(version: Any) -> str:
     """Give the text by which a blob is found: JSONB writes a float without exponent, so this does too."""
+    if type(version) is str:
+        return version
     return f"{Decimal(repr(version)):f}" if isinstance(version, float) else str(version)
 
 
@@ -235,21 +237,20 @@ class CheckpointRow:
 
     def blob_key(self, channel: str) -> BlobKey | None:
         """The key of the blob that a channel may have; None if it has no version here."""
-        versions = self.part("channel_versions")
-        if channel not in versions:
+        if channel not in self.versions:
             return None
-        return BlobKey(*self.key[:2], channel, version_text(versions[channel]))
+        return BlobKey(*self.key[:2], channel, version_text(self.versions[channel]))
 
     @property
-    def versions(self) -> Iterable[Any]:
+    def versions(self) -> dict[str, Any]:
         """The versions of all channels, as the document has them."""
-        return self.part("channel_versions").values()
+        return self.part("channel_versions")
 
     @property
     def blob_keys(self) -> list[BlobKey]:
         """Keys of all the blobs that this checkpoint may point at. Versions are looked up by their text."""
-        versions = self.part("channel_versions").items()
-        return [BlobKey(*self.key[:2], channel, version_text(version)) for channel, version in versions]
+        place, versions = self.key[:2], self.versions.items()
+        return [BlobKey(*place, channel, version_text(version)) for channel, version in versions]
 
     @property
     def sends_key(self) -> Key | None:

@@ -258,7 +258,7 @@ class Where(Serializer):
 async def test_the_event_loop_decodes_only_what_is_small(engine: Engine | AsyncEngine, large: bool) -> None:
     serde = Where()
     saver = SQLAlchemySaver(engine, serde=serde)
-    values = {f"c{number}": ["x" * 1000] for number in range(100 if large else 1)}
+    values = {f"c{number}": ["x" * 4000] for number in range(100 if large else 1)}
     stored = await saver.aput(THREAD, checkpoint(values), {}, dict.fromkeys(values, "1"))
     await saver.aput_writes(stored, [("w", value) for value in values.values()], "task")
     child = await saver.aput(stored, checkpoint({}), {}, {})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache, cached_property, lru_cache
 from typing import Any, ClassVar
 
@@ -223,8 +223,8 @@ class AtOnce(Reading):
         """
         return [row[name] == (bound(name) if name in given else source[name]) for name in _PLACE]
 
-    def tells_version(self, version: Any) -> bool:
-        """Tell whether `versions_in` gives a version as it is in the key of a blob.
+    def tells_versions(self, versions: Iterable[Any]) -> bool:
+        """Tell whether `versions_in` gives versions as they are in the keys of blobs.
 
         Overridden where a database has a text of its own for some numbers.
         """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -168,9 +168,12 @@ class SQLite(Dialect):
         """As `source` says, so that each row of it is looked up: SQLite never scans a table for that."""
         return super().in_place(row, source, frozenset())
 
-    def tells_version(self, version: Any) -> bool:
+    def tells_versions(self, versions: Iterable[Any]) -> bool:
         """Numbers with a point, and large ones, may have another text here than in Python."""
-        return type(version) is str or (type(version) is int and -(2**63) <= version < 2**63)
+        return all(
+            type(version) is str or (type(version) is int and -(2**63) <= version < 2**63)
+            for version in versions
+        )
 
     def may_lack_tables(self, error: DBAPIError) -> bool:
         """SQLite has no code of its own for a missing table, only the general one."""

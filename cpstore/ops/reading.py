@@ -24,6 +24,7 @@ from cpstore.records import (
     Page,
     Query,
     Write,
+    version_text,
 )
 
 __all__ = [
@@ -82,17 +83,15 @@ def _loaded(connection: Connection, sql: Dialect, step: Step) -> list[LoadedChec
     """Load checkpoints with a statement of :class:`~cpstore.dialects.at_once.AtOnce`, in their order."""
     kinds = _kinds(connection, step)
     rows = _checkpoints(kinds[0])
-    if any(not sql.tells_version(version) for row in rows for version in row.versions):
+    if not all(sql.tells_versions(row.versions.values()) for row in rows):
         sql.begin(connection, Mode.READ)  # several statements from here on, which shall see one snapshot
         return _complete(connection, sql, _checkpoints(_kinds(connection, step)[0]))
     blobs = {  # by what equals a BlobKey, and is made faster
         (thread_id, namespace, channel, version): Blob(channel, version, kind, blob)
         for _, thread_id, namespace, _, channel, version, kind, _, _, blob in kinds[1]
     }
-    values = _held(rows, blobs)
-    writes = _writes(kinds[2])
-    sends = _writes(dict.fromkeys(map(tuple, kinds[3])))  # once for each child that asks its parent
-    return [_assembled(row, values, writes, sends) for row in rows]
+    sends = dict.fromkeys(map(tuple, kinds[3]))  # once for each child that asks its parent
+    return _assembled(rows, blobs, _writes(kinds[2]), _writes(sends))
 
 
 def _kinds(connection: Connection, step: Step) -> tuple[list[Any], ...]:
@@ -108,17 +107,36 @@ def _checkpoints(rows: Iterable[Sequence[Any]]) -> list[CheckpointRow]:
 
 
 def _assembled(
-    row: CheckpointRow,
-    values: Mapping[BlobKey, HeldValue],
+    rows: Iterable[CheckpointRow],
+    blobs: Mapping[Any, Blob],
     writes: Mapping[Key, Sequence[Write]],
     sends: Mapping[Key, Sequence[Write]],
-) -> LoadedCheckpoint:
-    return LoadedCheckpoint(
-        row=row,
-        values=tuple(values[key] for key in row.blob_keys if key in values),
-        writes=tuple(writes.get(row.key, ())),
-        sends=tuple(sends.get(row.sends_key, ())) if row.sends_key else (),
-    )
+) -> list[LoadedCheckpoint]:
+    """Give each row what is its own; values that several point at are one object."""
+    held: dict[Any, HeldValue] = {}
+    return [
+        LoadedCheckpoint(
+            row=row,
+            values=_values(row, blobs, held),
+            writes=tuple(writes.get(row.key, ())),
+            sends=tuple(sends.get(row.sends_key, ())) if row.sends_key else (),
+        )
+        for row in rows
+    ]
+
+
+def _values(
+    row: CheckpointRow, blobs: Mapping[Any, Blob], held: dict[Any, HeldValue]
+) -> tuple[HeldValue, ...]:
+    place = row.key[:2]
+    values = []
+    for channel, version in row.versions.items():
+        key = (*place, channel, version_text(version))
+        if key not in held and key in blobs:
+            held[key] = _held(blobs, key)
+        if key in held:
+            values.append(held[key])
+    return tuple(values)
 
 
 def _writes(rows: Iterable[Sequence[Any]]) -> dict[Key, list[Write]]:
@@ -169,8 +187,7 @@ def _complete(connection: Connection, sql: Dialect, rows: list[CheckpointRow]) -
     writes = writes_by_key(connection, sql.writes_of([row.key for row in rows]))
     senders = [key for row in rows if (key := row.sends_key)]
     sends = writes_by_key(connection, sql.sends_of(senders)) if senders else {}
-    values = _held(rows, blobs)
-    return [_assembled(row, values, writes, sends) for row in rows]
+    return _assembled(rows, blobs, writes, sends)
 
 
 def rows_of_keys(connection: Connection, sql: Dialect, keys: Sequence[Key]) -> list[CheckpointRow]:
@@ -203,19 +220,15 @@ def blobs_with_pieces(connection: Connection, sql: Dialect, keys: Iterable[BlobK
     return found | blobs_by_key(connection, sql, beginnings - found.keys())
 
 
-def _held(rows: Iterable[CheckpointRow], blobs: Mapping[Any, Blob]) -> dict[BlobKey, HeldValue]:
-    """Give the values of checkpoints, one for all that share it."""
-    keys = {key for row in rows for key in row.blob_keys}
-    return {key: value for key in keys if (value := held_by(blobs, key)) is not None}
-
-
 def held_by(blobs: Mapping[Any, Blob], key: BlobKey | None) -> HeldValue | None:
     """Give the blob of a key, with those that hold the beginning of its list; None if it is not there."""
-    blob = None if key is None else blobs.get(key)
-    if key is None or blob is None:
-        return None
+    return _held(blobs, key) if key is not None and key in blobs else None
+
+
+def _held(blobs: Mapping[Any, Blob], key: tuple[str, ...]) -> HeldValue:
+    blob = blobs[key]
     before = pieces_before(blob.type)
-    return HeldValue(blob, tuple(blobs.get(key._replace(version=version)) for version in before))
+    return HeldValue(blob, tuple(blobs.get((*key[:-1], version)) for version in before))
 
 
 def writes_by_key(connection: Connection, step: Step) -> dict[Key, list[Write]]:

@@ -27,8 +27,9 @@ Decoded = TypeVar("Decoded")
 OnError = Callable[[RunnableConfig, Exception], None]
 """What is told of a checkpoint that cannot be read."""
 
-_LARGE_BYTES = 64 * 1024
-"""What takes about a millisecond to decode."""
+_LARGE_BYTES = 256 * 1024
+"""What takes milliseconds to decode. A thread for less would hold the event loop up as long: Python lets
+another thread have its turn after five of them."""
 
 
 class Checkpoints(Connected):

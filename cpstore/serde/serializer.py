@@ -125,7 +125,7 @@ class Serializer(JsonPlusSerializer):
             UnreadableValueError: They are damaged, or an object in them cannot be rebuilt.
             TypeNotAllowedError: A class in them is not allowed.
         """
-        kind, content = decompress(*data, self._max_bytes)
+        kind, content = data if data[0] == "msgpack" else decompress(*data, self._max_bytes)
         if kind == "msgpack":
             return self._decoder.decode(content)
         if kind == "null":
