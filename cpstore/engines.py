@@ -226,9 +226,10 @@ def _options(url: URL, pool: type[QueuePool], pooler: bool, options: dict[str, A
 
     A memory database has one connection, which callers take in turn, from any thread. A unit of work ends its
     transaction, whatever happens; so the pool need not roll back what comes back to it, which an async driver
-    would have to be asked for.
+    would have to be asked for. And the connection that came back last is lent first: its server has our rows
+    and plans at hand.
     """
-    unasked = {"pool_reset_on_return": None}
+    unasked = {"pool_reset_on_return": None, "pool_use_lifo": True}
     alone = {"poolclass": pool, "pool_size": 1, "max_overflow": 0} if is_memory(url) else {}
     arguments = _connect_args(url, pooler) | options.get("connect_args", {})
     return unasked | alone | options | {"connect_args": arguments}
@@ -239,8 +240,10 @@ def _connect_args(url: URL, pooler: bool) -> dict[str, Any]:
         threads = {"check_same_thread": False} if is_memory(url) else {}
         # Wait for another writer rather than fail: a write of ours takes milliseconds, a migration seconds.
         return threads if "timeout" in url.query else {**threads, "timeout": _BUSY_SECONDS}
-    # What is one statement is most of what a saver does: it needs no transaction, and none to be left again.
-    arguments = {"autocommit": True} if url.drivername == "postgresql+psycopg" else {}
+    # What is one statement is most of what a saver does: it needs no transaction, and none to be left again;
+    # and it is done again, so it is prepared the first time.
+    ours = {"autocommit": True, "prepare_threshold": 0}
+    arguments = ours if url.drivername == "postgresql+psycopg" else {}
     return arguments | (_STATELESS[url.drivername] if pooler else {})
 
 

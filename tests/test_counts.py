@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from langgraph.checkpoint.base import Checkpoint, empty_checkpoint
-from sqlalchemy import create_engine, event
+from sqlalchemy import create_engine, event, make_url
 
-from cpstore import Serializer, SQLAlchemySaver
+from cpstore import Serializer, SQLAlchemySaver, engines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -126,6 +126,45 @@ def test_a_read_looks_each_row_up_by_its_key(dialect_url: str) -> None:
         assert "Sort" not in plan
         assert plan.count("Index Scan") >= 4
     engine.dispose()
+
+
+@pytest.mark.parametrize("dialect", ["postgresql"], indirect=True)
+def test_our_own_engines_let_postgresql_plan_a_statement_once(dialect_url: str) -> None:
+    """Of what it knows of the tables, it would choose to plan a page anew each time."""
+    made = engines.from_url(dialect_url)
+    assert made.sync is not None
+    saver = SQLAlchemySaver(made)
+    place = grown(saver, 30)
+    with made.sync.connect() as connection:
+        connection.exec_driver_sql("ANALYZE")
+    for _ in range(10):
+        saver.get_tuple(place)
+        list(saver.list({"configurable": {"thread_id": "t"}}, limit=20))
+    with made.sync.connect() as connection:  # the one that came back last
+        plans = connection.exec_driver_sql(
+            "SELECT generic_plans, custom_plans FROM pg_prepared_statements"
+            " WHERE statement LIKE 'WITH t AS%%'"
+        ).all()
+    assert [tuple(row) for row in plans] == [(10, 0), (10, 0)]
+    saver.close()
+    made.sync.dispose()
+
+
+@pytest.mark.parametrize("dialect", ["postgresql"], indirect=True)
+@pytest.mark.parametrize(("pooler", "mode"), [(False, "force_generic_plan"), (True, "auto")])
+@pytest.mark.parametrize("driver", ["psycopg", "asyncpg"])
+async def test_a_session_behind_a_pooler_is_left_as_it_was(
+    dialect_url: str, driver: str, pooler: bool, mode: str
+) -> None:
+    url = make_url(dialect_url).set(drivername=f"postgresql+{driver}")
+    made = engines.from_url(url, pooler=pooler).asynchronous
+    assert made is not None
+    for _ in range(2):  # what is said when a connection is made outlives what is done on it
+        async with made.connect() as connection:
+            found = await connection.exec_driver_sql("SHOW plan_cache_mode")
+            assert found.scalar_one() == mode
+            await connection.rollback()
+    await made.dispose()
 
 
 @pytest.mark.parametrize("dialect", ["sqlite"], indirect=True)

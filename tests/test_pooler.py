@@ -213,7 +213,7 @@ def test_the_callers_own_arguments_win(monkeypatch: pytest.MonkeyPatch) -> None:
     own = {"prepare_threshold": 3, "connect_timeout": 2}
     url = "postgresql://host/name"
     with monkeypatch.context() as patched:
-        assert connect_args(patched, url) == {"autocommit": True}
+        assert connect_args(patched, url) == {"autocommit": True, "prepare_threshold": 0}
     with monkeypatch.context() as patched:
         assert connect_args(patched, url, pooler=True) == {"autocommit": True, "prepare_threshold": None}
     with monkeypatch.context() as patched:

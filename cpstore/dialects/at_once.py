@@ -75,10 +75,8 @@ class AtOnce(Reading):
 
     def loaded(self, address: Address) -> Step:
         """The rows of the checkpoint at an address; none, if it is not there."""
-        parameters = {f"p_{name}": value for name, value in vars(address).items() if value is not None}
-        return Step(
-            self._newest_at_once if address.checkpoint_id is None else self._exact_at_once, parameters
-        )
+        statement = self._newest_at_once if address.checkpoint_id is None else self._exact_at_once
+        return Step(statement, self.address_parameters(address))
 
     def loaded_page(self, query: Query, size: int) -> Step:
         """The rows of up to `size` checkpoints that a query asks for, newest first."""

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from sqlalchemy import BindParameter, ColumnElement, FromClause, Select, Table, literal_column, select, tuple_
 
 from cpstore.dialects.keys import Keys, Step, bound, checkpoint_columns, number, text_of
-from cpstore.records import TASKS, BlobKey, Key, Query
+from cpstore.records import TASKS, Address, BlobKey, Key, Query
 
 __all__ = ["Reading"]
 
@@ -29,14 +29,22 @@ class Reading(Keys):
 
     # One checkpoint
 
+    def at(self, address: Address) -> Step:
+        """The row of the checkpoint at an address: of the newest one, if it names none."""
+        statement = self._newest if address.checkpoint_id is None else self._exact
+        return Step(statement, self.address_parameters(address))
+
+    @staticmethod
+    def address_parameters(address: Address) -> dict[str, Any]:
+        """Give the parameters of a statement that is bound to an address."""
+        return {f"p_{name}": value for name, value in vars(address).items() if value is not None}
+
     @cached_property
-    def newest(self) -> Select[Any]:
-        """The newest checkpoint of a thread and namespace."""
+    def _newest(self) -> Select[Any]:
         return self._in_namespace.order_by(self.tables.checkpoints.c.checkpoint_id.desc()).limit(number(1))
 
     @cached_property
-    def exact(self) -> Select[Any]:
-        """The checkpoint of a thread and namespace with an id."""
+    def _exact(self) -> Select[Any]:
         return self._in_namespace.where(self.tables.checkpoints.c.checkpoint_id == bound("checkpoint_id"))
 
     @cached_property

@@ -148,9 +148,7 @@ def _writes(rows: Iterable[Sequence[Any]]) -> dict[Key, list[Write]]:
 
 def row_at(connection: Connection, sql: Dialect, address: Address) -> CheckpointRow | None:
     """Read the row at an address: of the newest checkpoint, if it names none."""
-    statement = sql.newest if address.checkpoint_id is None else sql.exact
-    parameters = {f"p_{name}": value for name, value in vars(address).items() if value is not None}
-    rows = checkpoint_rows(connection, Step(statement, parameters))
+    rows = checkpoint_rows(connection, sql.at(address))
     return rows[0] if rows else None
 
 
