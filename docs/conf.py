@@ -24,12 +24,18 @@ html_show_sphinx = False
 # The reference: public names as applications import them, in the order in which they are written there.
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
-autodoc_class_signature = "separated"
+default_role = "code"
 autodoc_preserve_defaults = True
 autodoc_inherit_docstrings = False
-napoleon_google_docstring = True
+autodoc_typehints_format = "short"
 napoleon_numpy_docstring = False
+napoleon_use_ivar = True
 
 # A link that leads nowhere is an error. What other libraries have is not linked: their inventories would have
 # to be downloaded, and a build needs no network.
 nitpicky = True
+nitpick_ignore_regex = [
+    ("py:.*", r"(collections|datetime|langchain_core|langgraph|sqlalchemy)\..*"),
+    ("py:class", r"cpstore\.saver\..*"),  # what `within` gives is only ever entered
+    ("py:class", r"(Async)?Engine|Names|Table|dict\[str"),  # of classes whose annotations stay text
+]
