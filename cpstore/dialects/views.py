@@ -252,7 +252,10 @@ def _of_checkpoint(fact: Any, tables: Tables) -> Any:
 
 
 def _value_bytes(sql: Dialect) -> Any:
-    """Give the bytes of all blobs that a checkpoint points at."""
+    """Give the bytes of all blobs that a checkpoint points at, each looked up by its key.
+
+    Of a join, SQLite would read all blobs of the thread for each checkpoint.
+    """
     checkpoints, blobs, _ = sql.view_tables
     version = sql.versions_in(sql.versions_of(checkpoints.c.checkpoint))
     same = [
@@ -260,5 +263,6 @@ def _value_bytes(sql: Dialect) -> Any:
         blobs.c.channel == version.c.key,
         blobs.c.version == cast(version.c.value, Text()),
     ]
-    found = select(_bytes(blobs)).select_from(version, blobs).where(*same)
+    one = select(func.length(blobs.c.blob)).where(*same).correlate(version, checkpoints).scalar_subquery()
+    found = select(func.coalesce(func.sum(one), number(0))).select_from(version)
     return found.correlate(checkpoints).scalar_subquery()
