@@ -1,4 +1,4 @@
-"""The pages of docs/ do what they say: their Python runs, each page in one module."""
+"""The pages of docs/ do what they say: their Python runs, each page in one module, and prints as told."""
 
 from __future__ import annotations
 
@@ -10,11 +10,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests import postgres
+from tests.conftest import text_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 DOCS = Path(__file__).parent.parent / "docs"
-PAGES = sorted(DOCS.glob("*.md"))
+PAGES = sorted(DOCS.rglob("*.md"))
+
+PLACEHOLDER = "user:password@localhost/app"
+"""What stands in a page for the account, the address and the database of a PostgreSQL server."""
 
 
 def blocks(page: Path) -> list[str]:
@@ -40,17 +46,43 @@ def run(code: str, page: Path, module: ModuleType) -> None:
     exec(compile(code, str(page), "exec", dont_inherit=True), module.__dict__)  # noqa: S102 - our own pages
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_the_python_of_a_page_runs(page: Path, module: ModuleType) -> None:
-    for code in blocks(page):
-        run(code, page, module)
+def name_of(page: Path) -> str:
+    return page.relative_to(DOCS).as_posix()
+
+
+@pytest.fixture
+def address(postgres_server: postgres.Server) -> Iterator[str]:
+    """What to put in place of the placeholder: an empty database of this test."""
+    with postgres.temporary_database(postgres_server.url) as url:
+        yield text_of(url).partition("://")[2]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_the_python_of_a_page_runs(
+    page: Path, module: ModuleType, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = blocks(page)
+    if any(PLACEHOLDER in block for block in code):
+        address = request.getfixturevalue("address")
+        code = [block.replace(PLACEHOLDER, address) for block in code]
+    for block in code:
+        run(block, page, module)
+    expected = re.findall(r"^ *print\(.*\)  # (.+)$", "\n".join(code), re.MULTILINE)
+    assert capsys.readouterr().out.splitlines() == expected
 
 
 def test_there_are_pages() -> None:
-    assert {"security.md", "values.md"} <= {page.name for page in PAGES}
+    assert {"security.md", "values.md", "reference/api.md"} <= set(map(name_of, PAGES))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize(("number", "lines"), [(0, 10), (1, 12)])
+def test_a_newcomer_has_little_to_read(number: int, lines: int) -> None:
+    """SQLite in 10 lines, PostgreSQL in 12."""
+    block = blocks(DOCS / "start.md")[number]
+    assert len([line for line in block.splitlines() if line.strip()]) <= lines
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_between_files_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8"))
     assert [link for link in links if not (page.parent / link).exists()] == []

@@ -1,4 +1,4 @@
-"""docs/tables.md says what is in the database: columns, types, keys and indexes, on both databases."""
+"""docs/tables.md and docs/views.md say what is in the database: columns, types, keys, indexes, on both."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import Engine, inspect, text
 
+from cpstore import migrations
+
 if TYPE_CHECKING:
     from tests.ways import Dialect
 
-PAGE = (Path(__file__).parent.parent / "docs" / "tables.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parent.parent / "docs"
+PAGE = (DOCS / "tables.md").read_text(encoding="utf-8")
+VIEWS = (DOCS / "views.md").read_text(encoding="utf-8")
 
 COLUMNS = {
     "postgresql": (
@@ -39,9 +43,9 @@ INDEXES = {
 }
 
 
-def sections() -> dict[str, str]:
-    """The page's sections about tables, by the names of these."""
-    parts = re.split(r"^## ", PAGE, flags=re.MULTILINE)[1:]
+def sections(page: str = PAGE) -> dict[str, str]:
+    """A page's sections about tables, by the names of these."""
+    parts = re.split(r"^## ", page, flags=re.MULTILINE)[1:]
     return {part[1 : part.index("`", 1)]: part for part in parts if part.startswith("`")}
 
 
@@ -93,3 +97,17 @@ def test_indexes_are_those_of_the_database(database: Engine, dialect: Dialect) -
     told = {code(row[0]): code(row[{"postgresql": 1, "sqlite": 2}[dialect]]) for row in rows(part)}
     with database.connect() as connection:
         assert told == {row[0]: row[1] for row in connection.execute(text(INDEXES[dialect]))}
+
+
+@pytest.mark.parametrize("view", sections(VIEWS))
+def test_columns_of_views_are_those_of_the_database(database: Engine, dialect: Dialect, view: str) -> None:
+    migrations.create_views(database)
+    told, found = rows(sections(VIEWS)[view]), described(database, dialect, view)
+    assert [code(row[0]) for row in told] == [row[0] for row in found]
+    if dialect == "postgresql":  # on SQLite, a column that is computed has no type
+        assert [code(row[1]) for row in told] == [row[1].split(" COLLATE")[0] for row in found]
+
+
+def test_the_page_has_all_views(database: Engine) -> None:
+    migrations.create_views(database)
+    assert set(sections(VIEWS)) == set(inspect(database).get_view_names())
