@@ -35,7 +35,7 @@ napoleon_use_ivar = True
 # to be downloaded, and a build needs no network.
 nitpicky = True
 nitpick_ignore_regex = [
-    ("py:.*", r"(collections|datetime|langchain_core|langgraph|sqlalchemy)\..*"),
-    ("py:class", r"cpstore\.saver\..*"),  # what `within` gives is only ever entered
+    ("py:.*", r"(alembic|collections|datetime|langchain_core|langgraph|sqlalchemy)\..*"),
+    ("py:class", r"cpstore\.(names|saver)\..*"),  # what is only handed on
     ("py:class", r"(Async)?Engine|Names|Table|dict\[str"),  # of classes whose annotations stay text
 ]

@@ -19,7 +19,7 @@ PARTS = ("cpstore.migrations", "cpstore.transfer")
 """Modules of which it names each thing."""
 
 NOT_FOR_APPLICATIONS = {
-    *("amigrate", "config", "explain", "include_name", "migrate", "scripts", "take_turn"),
+    *("amigrate", "explain", "include_name", "migrate", "scripts", "take_turn"),
 }
 """What `cpstore.migrations` gives to the saver and to our own `env.py`."""
 
