@@ -34,7 +34,8 @@ def types(session: nox.Session) -> None:
 def docs(session: nox.Session) -> None:
     """Build the documentation into build/docs, without a network; a link that leads nowhere is an error."""
     session.install("--editable", ".[all]", *group("docs"))
-    session.run("sphinx-build", "--quiet", "--fail-on-warning", "--keep-going", "docs", "build/docs")
+    strict = ("--fail-on-warning", "--keep-going", "--fresh-env")
+    session.run("sphinx-build", "--quiet", *strict, "docs", "build/docs")
 
 
 @nox.session

@@ -24,18 +24,18 @@ html_show_sphinx = False
 # The reference: public names as applications import them, in the order in which they are written there.
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
-default_role = "code"
+autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
 autodoc_inherit_docstrings = False
-autodoc_typehints_format = "short"
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
+default_role = "code"  # docstrings have one backtick around names, as Markdown has
 
 # A link that leads nowhere is an error. What other libraries have is not linked: their inventories would have
 # to be downloaded, and a build needs no network.
 nitpicky = True
 nitpick_ignore_regex = [
-    ("py:.*", r"(alembic|collections|datetime|langchain_core|langgraph|sqlalchemy)\..*"),
+    ("py:.*", r"(alembic|collections|datetime|langchain_core|langgraph|sqlalchemy|typing_extensions)\..*"),
     ("py:class", r"cpstore\.(names|saver)\..*"),  # what is only handed on
     ("py:class", r"(Async)?Engine|Names|Table|dict\[str"),  # of classes whose annotations stay text
 ]
