@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
+from click.testing import CliRunner
 
+from cpstore.cli import main
 from tests import postgres
 from tests.conftest import text_of
 
@@ -69,6 +72,20 @@ def test_the_python_of_a_page_runs(
         run(block, page, module)
     expected = re.findall(r"^ *print\(.*\)  # (.+)$", "\n".join(code), re.MULTILINE)
     assert capsys.readouterr().out.splitlines() == expected
+
+
+def commands(page: Path) -> list[str]:
+    """The lines of shell on a page that call cpstore, without what they are piped into."""
+    shell = re.findall(r"^```sh\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    lines = [line.partition(" | ")[0] for block in shell for line in block.splitlines()]
+    return [line for line in lines if line.startswith("cpstore ")]
+
+
+@pytest.mark.parametrize("line", sorted({line for page in PAGES for line in commands(page)}))
+def test_commands_are_there_with_their_options(line: str) -> None:
+    """With `--help` a command is parsed as it stands, and not run."""
+    result = CliRunner().invoke(main, [*shlex.split(line, comments=True)[1:], "--help"])
+    assert result.exit_code == 0, result.output
 
 
 def test_there_are_pages() -> None:

@@ -53,6 +53,11 @@ def test_a_whole_module_is_in_the_reference(module: str) -> None:
     assert f".. automodule:: {module}\n   :members:\n" in PAGE.read_text(encoding="utf-8")
 
 
+def test_the_reference_of_commands_is_made_of_all_of_them() -> None:
+    text = PAGE.with_name("cli.md").read_text(encoding="utf-8")
+    assert ".. click:: cpstore.cli:main\n   :prog: cpstore\n   :nested: full\n" in text
+
+
 @pytest.mark.parametrize("name", named())
 def test_what_is_named_has_a_docstring(name: str) -> None:
     module, _, attribute = name.rpartition(".")
