@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import shlex
 import sys
@@ -43,6 +44,7 @@ def module(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[ModuleTy
     monkeypatch.setitem(sys.modules, "page", made)
     yield made
     made.__dict__.clear()
+    gc.collect()  # what a page left open is told of here, and not in another test
 
 
 def run(code: str, page: Path, module: ModuleType) -> None:
