@@ -12,7 +12,7 @@ PYPROJECT = nox.project.load_toml("pyproject.toml")
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "virtualenv"
 nox.options.reuse_existing_virtualenvs = True
-nox.options.sessions = ["lint", "types", "wheel"]
+nox.options.sessions = ["lint", "types", "docs", "wheel"]
 
 
 @nox.session
@@ -28,6 +28,14 @@ def types(session: nox.Session) -> None:
     """Types, strict ones, of the package and of all that is around it."""
     session.install("--editable", ".[all]", *group("types"), "nox")
     session.run("mypy")
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Build the documentation into build/docs, without a network; a link that leads nowhere is an error."""
+    session.install("--editable", ".[all]", *group("docs"))
+    strict = ("--fail-on-warning", "--keep-going", "--fresh-env")
+    session.run("sphinx-build", "--quiet", *strict, "docs", "build/docs")
 
 
 @nox.session

@@ -60,7 +60,9 @@ def run(connection: Connection | None, **options: object) -> None:
 def run_in_turn(connection: Connection) -> None:
     migrations.take_turn(connection, NAMES)
     dialect_for(connection.dialect.name, models_of(NAMES).tables).make_schema(connection)
+    before = migrations.views.there(connection, NAMES)
     run(connection)
+    migrations.views.restore_on(connection, NAMES, before)
 
 
 async def run_async(engine: AsyncEngine) -> None:

@@ -5,6 +5,8 @@ Revision: 0001, the first. A database of that package is adopted at this revisio
 
 from __future__ import annotations
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects.postgresql import JSONB
@@ -14,6 +16,8 @@ revision = "0001"
 down_revision = None
 branch_labels = None
 depends_on = None
+
+VIEWS = ("cpstore_threads", "cpstore_checkpoints")
 
 
 def _text() -> sa.Text:
@@ -82,5 +86,17 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     names = op.get_context().opts["names"]
+    _drop_views(names)
     for table in ("checkpoint_writes", "checkpoint_blobs", "checkpoints"):
         op.drop_table(names.of(table), schema=names.schema)
+
+
+def _drop_views(names: Any) -> None:
+    """The views that `cpstore db views` makes read the tables: PostgreSQL drops no table before them."""
+    context = op.get_context()
+    there = None if context.as_sql else sa.inspect(op.get_bind()).get_view_names(schema=names.schema)
+    quote = context.dialect.identifier_preparer.quote
+    schema = "" if names.schema is None else f"{quote(names.schema)}."
+    for view in map(names.of, VIEWS):
+        if there is None or view in there:
+            op.execute(f"DROP VIEW IF EXISTS {schema}{quote(view)}")

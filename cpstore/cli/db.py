@@ -116,6 +116,20 @@ def grants(schema: str | None, prefix: str, role: str) -> None:
     click.echo(migrations.grants(role, schema=schema, prefix=prefix), nl=False)
 
 
+@db.command()
+@_place
+@click.option("--drop", is_flag=True, help="Drop them instead.")
+@click.option("--sql", "as_sql", is_flag=True, help="Print the SQL, and ask no database.")
+def views(url: str, schema: str | None, prefix: str, drop: bool, as_sql: bool) -> None:
+    """Make two views for psql and its like: cpstore_threads and cpstore_checkpoints. Nothing needs them."""
+    if as_sql:
+        click.echo(migrations.views_sql(url, drop=drop, schema=schema, prefix=prefix), nl=False)
+    elif drop:
+        migrations.drop_views(url, schema=schema, prefix=prefix)
+    else:
+        migrations.create_views(url, schema=schema, prefix=prefix)
+
+
 def _show(status: Status) -> None:
     found = status.revision or status.state.value
     if status.revision == status.head:

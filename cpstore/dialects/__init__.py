@@ -8,10 +8,22 @@ from cpstore.dialects.at_once import BYTES
 from cpstore.dialects.base import Dialect, Mode, Step
 from cpstore.dialects.postgresql import PostgreSQL
 from cpstore.dialects.sqlite import SQLite
+from cpstore.dialects.views import CreateView, DropView, View, views_of
 from cpstore.errors import UnsupportedDatabaseError
 from cpstore.models import Tables
 
-__all__ = ["BYTES", "Dialect", "Mode", "PostgreSQL", "Step", "dialect_for"]
+__all__ = [
+    "BYTES",
+    "CreateView",
+    "Dialect",
+    "DropView",
+    "Mode",
+    "PostgreSQL",
+    "Step",
+    "View",
+    "dialect_for",
+    "views_of",
+]
 
 _DIALECTS: dict[str, type[Dialect]] = {kind.name: kind for kind in (PostgreSQL, SQLite)}
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from typing import ClassVar
 
 from sqlalchemy import Connection, Index, inspect
@@ -21,6 +22,7 @@ from cpstore.dialects.keys import Step
 from cpstore.dialects.structure import Structuring
 from cpstore.dialects.transfer import Transferring
 from cpstore.errors import CpstoreError
+from cpstore.models import Tables
 
 __all__ = ["Dialect", "Mode", "Step"]
 
@@ -52,6 +54,9 @@ class Dialect(Transferring, AtOnce, Structuring, Browsing):
 
     builds_indexes_online: ClassVar[bool] = False
     """Whether an index can be built while writers go on."""
+
+    replaces_views: ClassVar[bool] = False
+    """Whether a view can be made in place of one that is there."""
 
     one_writer: ClassVar[bool] = False
     """Whether writers have to follow each other, whatever they write."""
@@ -127,6 +132,14 @@ class Dialect(Transferring, AtOnce, Structuring, Browsing):
         creation = self.create_schema
         if creation is not None and not inspect(connection).has_schema(creation.element):
             connection.execute(creation)
+
+    @cached_property
+    def view_tables(self) -> Tables:
+        """The tables as a view on them names them.
+
+        Overridden where a view sees nothing beyond its own schema.
+        """
+        return self.tables
 
     def build_index(self, connection: Connection, index: Index) -> None:
         """Build an index while writers go on, on a connection in autocommit; one that is whole stays.

@@ -82,6 +82,7 @@ class PostgreSQL(Dialect):
     name = "postgresql"
     filters_metadata = True
     builds_indexes_online = True
+    replaces_views = True
 
     def insert(self, table: Table) -> Insert:
         """Give the insert of SQLAlchemy's dialect."""

@@ -7,13 +7,15 @@ import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
     FromClause,
+    MetaData,
     Select,
     Table,
     Text,
@@ -30,6 +32,7 @@ from cpstore.dialects.at_once import starts_piece
 from cpstore.dialects.base import Dialect, Mode
 from cpstore.dialects.keys import bound, number
 from cpstore.errors import ConfigurationError, DatabaseBusyError
+from cpstore.models import Tables
 
 __all__ = ["SQLite"]
 
@@ -126,6 +129,12 @@ class SQLite(Dialect):
             return id(connection.connection.driver_connection), self.tables.checkpoints.fullname
         there = Path(file).stat()
         return there.st_dev, there.st_ino, self.tables.checkpoints.fullname
+
+    @cached_property
+    def view_tables(self) -> Tables:
+        """Without a schema: a file's view sees that file, which may be attached by another name next time."""
+        alone, schema = MetaData(), cast("str", None)  # which SQLAlchemy takes, and its annotation does not
+        return Tables(*(table.to_metadata(alone, schema=schema) for table in self.tables))
 
     def bound_keys(self, width: int, name: str = "keys") -> Select[Any]:
         """One JSON array of all keys."""

@@ -12,16 +12,21 @@ from cpstore.migrations.scripts import config, head, include_name, scripts
 from cpstore.migrations.sql import grants, sql
 from cpstore.migrations.status import State, Status
 from cpstore.migrations.steps import take_turn
+from cpstore.migrations.views import views_sql
 from cpstore.migrations.ways import (
     aadopt,
     acheck,
+    acreate_views,
     acurrent,
     adopt,
+    adrop_views,
     amigrate,
     astamp,
     aupgrade,
     check,
+    create_views,
     current,
+    drop_views,
     explain,
     migrate,
     stamp,
@@ -33,14 +38,18 @@ __all__ = [
     "Status",
     "aadopt",
     "acheck",
+    "acreate_views",
     "acurrent",
     "adopt",
+    "adrop_views",
     "amigrate",
     "astamp",
     "aupgrade",
     "check",
     "config",
+    "create_views",
     "current",
+    "drop_views",
     "explain",
     "grants",
     "head",
@@ -51,4 +60,5 @@ __all__ = [
     "stamp",
     "take_turn",
     "upgrade",
+    "views_sql",
 ]

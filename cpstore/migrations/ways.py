@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from cpstore.errors import CpstoreError, NotMigratedError
-from cpstore.migrations import indexes, status, steps
+from cpstore.migrations import indexes, status, steps, views
 from cpstore.migrations.status import Status, status_of
 from cpstore.migrations.targets import AsyncTarget, Target, arun, reading, run, turn, writing
 from cpstore.models import Models
@@ -17,13 +18,17 @@ from cpstore.names import Names, names_of
 __all__ = [
     "aadopt",
     "acheck",
+    "acreate_views",
     "acurrent",
     "adopt",
+    "adrop_views",
     "amigrate",
     "astamp",
     "aupgrade",
     "check",
+    "create_views",
     "current",
+    "drop_views",
     "explain",
     "migrate",
     "stamp",
@@ -129,6 +134,47 @@ async def aadopt(target: AsyncTarget, *, schema: str | None = None) -> None:
     await arun(target, partial(_adopt, names=names_of(schema, "")))
 
 
+def create_views(target: Target, *, schema: str | None = None, prefix: str = "") -> None:
+    """Make the views `cpstore_threads` and `cpstore_checkpoints`, for people with SQL. Again renews them.
+
+    No part of cpstore needs them. An upgrade keeps them; a downgrade that drops the tables drops them first.
+
+    Args:
+        target: A database URL, an engine, or a connection, in whose transaction it happens.
+        schema: Where the tables are, and so the views; None: where the connection looks for them.
+        prefix: What the names of tables and views begin with.
+
+    Raises:
+        NotMigratedError: The tables are not there.
+        MigrationTurnError: As :func:`upgrade`.
+    """
+    run(target, partial(_on_views, names=names_of(schema, prefix), work=views.create_on))
+
+
+async def acreate_views(target: AsyncTarget, *, schema: str | None = None, prefix: str = "") -> None:
+    """Async version of :func:`create_views`."""
+    await arun(target, partial(_on_views, names=names_of(schema, prefix), work=views.create_on))
+
+
+def drop_views(target: Target, *, schema: str | None = None, prefix: str = "") -> None:
+    """Drop the views that :func:`create_views` made; none are no error.
+
+    Args:
+        target: As :func:`create_views`.
+        schema: As :func:`create_views`.
+        prefix: As :func:`create_views`.
+
+    Raises:
+        MigrationTurnError: As :func:`upgrade`.
+    """
+    run(target, partial(_on_views, names=names_of(schema, prefix), work=views.drop_on))
+
+
+async def adrop_views(target: AsyncTarget, *, schema: str | None = None, prefix: str = "") -> None:
+    """Async version of :func:`drop_views`."""
+    await arun(target, partial(_on_views, names=names_of(schema, prefix), work=views.drop_on))
+
+
 def migrate(on: Engine | Connection, models: Models) -> None:
     """Bring the tables of models to the newest revision; those of an application have only to be there.
 
@@ -171,7 +217,9 @@ def _upgrade(on: Engine | Connection, names: Names, revision: str) -> None:
     if isinstance(on, Engine):
         _build_indexes(on, names)
     with writing(on, names) as connection:
+        before = views.there(connection, names)
         steps.upgrade_on(connection, names, revision)
+        views.restore_on(connection, names, before)
 
 
 def _build_indexes(engine: Engine, names: Names) -> None:
@@ -187,6 +235,11 @@ def _build_indexes(engine: Engine, names: Names) -> None:
 def _stamp(on: Engine | Connection, names: Names, revision: str) -> None:
     with writing(on, names) as connection:
         steps.stamp_on(connection, names, revision)
+
+
+def _on_views(on: Engine | Connection, names: Names, work: Callable[[Connection, Names], None]) -> None:
+    with writing(on, names) as connection:
+        work(connection, names)
 
 
 def _adopt(on: Engine | Connection, names: Names) -> None:

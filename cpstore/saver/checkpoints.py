@@ -242,7 +242,7 @@ class Checkpoints(Connected):
             channels: The channels to rebuild.
 
         Returns:
-            For each channel its `writes`, oldest first: those of the ancestors from the one with a value
+            For each channel its `writes`, oldest first, those of the ancestors from the one with a value
             (its own included) down to the parent; and that value as `seed`, absent if no ancestor has one.
 
         Raises:

@@ -61,7 +61,8 @@ def transfer(
             thread; the others are transferred.
         TransferIncompleteError: In the end, a thread has another number of rows than were read.
         NotMigratedError: The target has no tables.
-        CpstoreError: The target's tables are not those of this cpstore, as for :meth:`SQLAlchemySaver.setup`.
+        CpstoreError: The target's tables are not those of this cpstore, as for
+            :meth:`~cpstore.SQLAlchemySaver.setup`.
         UnknownSourceError: The source is no file, or has no tables.
         SameDatabaseError: Source and target are the same tables.
         UnknownThreadError: The source has no such thread. Nothing is written then.
