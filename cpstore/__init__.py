@@ -36,7 +36,7 @@ from cpstore.metadata import Except, Only
 from cpstore.models import Base, Checkpoint, CheckpointBlob, CheckpointWrite, Models, declare_models
 from cpstore.plans import Removed
 from cpstore.saver import SQLAlchemySaver
-from cpstore.serde import AESGCMSerializer, Codec, Serializer
+from cpstore.serde import AESGCMSerializer, Codec, PlainObject, PlainSerializer, Serializer, UnreadValue
 from cpstore.summaries import CheckpointSummary, ThreadSummary
 
 __all__ = [
@@ -65,6 +65,8 @@ __all__ = [
     "Only",
     "OtherHistoryError",
     "OutdatedDatabaseError",
+    "PlainObject",
+    "PlainSerializer",
     "Removed",
     "SQLAlchemySaver",
     "SameDatabaseError",
@@ -79,6 +81,7 @@ __all__ = [
     "UnknownRevisionError",
     "UnknownSourceError",
     "UnknownThreadError",
+    "UnreadValue",
     "UnreadableValueError",
     "UnstorableValueError",
     "UnsupportedDatabaseError",
