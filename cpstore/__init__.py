@@ -37,6 +37,7 @@ from cpstore.models import Base, Checkpoint, CheckpointBlob, CheckpointWrite, Mo
 from cpstore.plans import Removed
 from cpstore.saver import SQLAlchemySaver
 from cpstore.serde import AESGCMSerializer, Codec, PlainObject, PlainSerializer, Serializer, UnreadValue
+from cpstore.storage import ChannelStorage, ThreadStorage
 from cpstore.summaries import CheckpointSummary, ThreadSummary
 
 __all__ = [
@@ -44,6 +45,7 @@ __all__ = [
     "AsyncOnlyError",
     "Base",
     "BrokenTransactionError",
+    "ChannelStorage",
     "Checkpoint",
     "CheckpointBlob",
     "CheckpointSummary",
@@ -72,6 +74,7 @@ __all__ = [
     "SameDatabaseError",
     "Serializer",
     "ThreadExistsError",
+    "ThreadStorage",
     "ThreadSummary",
     "TransactionError",
     "TransactionOverError",
