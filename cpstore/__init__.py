@@ -36,7 +36,8 @@ from cpstore.metadata import Except, Only
 from cpstore.models import Base, Checkpoint, CheckpointBlob, CheckpointWrite, Models, declare_models
 from cpstore.plans import Removed
 from cpstore.saver import SQLAlchemySaver
-from cpstore.serde import AESGCMSerializer, Codec, Serializer
+from cpstore.serde import AESGCMSerializer, Codec, PlainObject, PlainSerializer, Serializer, UnreadValue
+from cpstore.storage import ChannelStorage, ThreadStorage
 from cpstore.summaries import CheckpointSummary, ThreadSummary
 
 __all__ = [
@@ -44,6 +45,7 @@ __all__ = [
     "AsyncOnlyError",
     "Base",
     "BrokenTransactionError",
+    "ChannelStorage",
     "Checkpoint",
     "CheckpointBlob",
     "CheckpointSummary",
@@ -65,11 +67,14 @@ __all__ = [
     "Only",
     "OtherHistoryError",
     "OutdatedDatabaseError",
+    "PlainObject",
+    "PlainSerializer",
     "Removed",
     "SQLAlchemySaver",
     "SameDatabaseError",
     "Serializer",
     "ThreadExistsError",
+    "ThreadStorage",
     "ThreadSummary",
     "TransactionError",
     "TransactionOverError",
@@ -79,6 +84,7 @@ __all__ = [
     "UnknownRevisionError",
     "UnknownSourceError",
     "UnknownThreadError",
+    "UnreadValue",
     "UnreadableValueError",
     "UnstorableValueError",
     "UnsupportedDatabaseError",

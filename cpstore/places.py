@@ -28,6 +28,7 @@ __all__ = [
     "load_inline",
     "load_pieces",
     "load_text",
+    "note",
     "of_blob",
     "of_document",
     "of_value",
@@ -159,7 +160,20 @@ def load_pieces(
         whole = joined(typed, getattr(serde, "max_bytes", _MOST_BYTES))
         return sealed.loads_opened(whole) if sealed else serde.loads_typed(whole)
     except Exception as error:
-        raise _unreadable(serde, error, place) from _shown(serde, error)
+        last, size = pieces[-1][0], sum(len(blob or b"") for _, blob, _ in pieces)
+        return note(serde, last, size, error, place)
+
+
+def note(serde: SerializerProtocol, kind: str, size: int, error: Exception, place: Place) -> Any:
+    """Give the note of a serializer that has one for a value that cannot be read.
+
+    Raises:
+        UnreadableValueError: It has none; the message names the place.
+        TypeNotAllowedError: As that, of a type that is not allowed.
+    """
+    if hasattr(serde, "unread"):
+        return serde.unread(kind, size, error)
+    raise _unreadable(serde, error, place) from _shown(serde, error)
 
 
 def load_inline(serde: SerializerProtocol, values: dict[str, Any], key: Key) -> dict[str, Any]:
@@ -183,7 +197,11 @@ def load_text(serde: SerializerProtocol, typed: Any, place: Place) -> Any:
         UnreadableValueError: It is no such pair, or the serializer refused it; the message names the place.
         TypeNotAllowedError: It is of a type that is not allowed.
     """
-    return load(serde, *_from_text(serde, typed, place), place)
+    try:
+        kind, blob = _from_text(serde, typed, place)
+    except UnreadableValueError as error:
+        return note(serde, "", 0, error, place)
+    return load(serde, kind, blob, place)
 
 
 def inlines(serde: SerializerProtocol) -> bool:

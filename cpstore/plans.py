@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from cpstore.structure import BlobPlace, Node, Place, Structure
 
-__all__ = ["Chain", "Removal", "Removed", "all_but", "chain_of", "keep_newest", "without_runs"]
+__all__ = ["Chain", "Removal", "Removed", "all_but", "chain_of", "keep_newest", "litter", "without_runs"]
 
 _FIRST = Place("", "")
 
@@ -113,6 +113,17 @@ def all_but(structure: Structure, kept: Collection[Place]) -> Removal:
     writes = [*checkpoints, *strays]  # those too that came after the writes were looked at
     orphans = [place for place in kept if structure.nodes[place].parent in gone]
     return Removal(checkpoints, blobs, writes, orphans, _count(structure, checkpoints, blobs, writes))
+
+
+def litter(structure: Structure) -> Removal:
+    """Remove what no checkpoint needs: values that nobody points at, writes whose checkpoint never came.
+
+    Of a thread, or a namespace, without checkpoints the writes stay: a run may be about to save the first.
+    """
+    if structure.nodes:
+        return all_but(structure, structure.nodes.keys())
+    blobs = list(structure.blobs)
+    return Removal([], blobs, [], [], _count(structure, [], blobs, []))
 
 
 def chain_of(structure: Structure, place: Place) -> Chain:

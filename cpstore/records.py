@@ -18,6 +18,8 @@ from cpstore.pieces import PieceRow
 
 __all__ = [
     "EMPTY",
+    "ERROR",
+    "INTERRUPT",
     "TASKS",
     "UNVERSIONED",
     "Address",
@@ -46,6 +48,9 @@ Asked = TypeVar("Asked")
 
 TASKS = "__pregel_tasks"
 """LangGraph's channel of pending sends. Before checkpoint format 4 they were writes of the parent."""
+
+INTERRUPT, ERROR = "__interrupt__", "__error__"
+"""LangGraph's channels of writes that say that a task was interrupted, or failed."""
 
 UNVERSIONED = "__unversioned__"
 """Where a checkpoint's document holds encoded values that have no version, and so can have no blob; and, of

@@ -61,6 +61,8 @@ class CheckpointSummary:
         value_bytes: Bytes of all blobs that it points at, those included that other checkpoints share.
         writes: How many pending writes it has.
         write_bytes: Bytes of their values.
+        interrupts: How many of them say that a task was interrupted, whether or not it was resumed since.
+        errors: How many of them say that a task failed.
     """
 
     thread_id: str
@@ -73,6 +75,8 @@ class CheckpointSummary:
     value_bytes: int
     writes: int
     write_bytes: int
+    interrupts: int = 0
+    errors: int = 0
 
     @property
     def created_at(self) -> dt.datetime | None:

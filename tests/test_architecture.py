@@ -26,6 +26,7 @@ ROOMS: dict[str, set[str]] = {
     "metadata": set(),
     "structure": set(),
     "plans": {"structure"},
+    "storage": {"structure"},
     "times": set(),
     "summaries": {"times"},
     "addresses": {"errors", "records", *ABOVE},
@@ -47,6 +48,7 @@ ROOMS: dict[str, set[str]] = {
         "pieces",
         "plans",
         "records",
+        "storage",
         "structure",
         "summaries",
         "sqlalchemy",
@@ -59,15 +61,17 @@ ROOMS: dict[str, set[str]] = {
     "saver": {
         *("addresses", "appends", "codec", "doors", "engines", "errors", "lists", "metadata", "models"),
         *("names", "ops", "places"),
-        *("plans", "queries", "records", "retention", "serde", "summaries", "sqlalchemy", *ABOVE),
+        *("plans", "queries", "records", "retention", "serde", "storage", "summaries", "sqlalchemy", *ABOVE),
     },
     "server": {"errors", "saver"},
+    "reports": {"records", "serde", "storage", "summaries", "times", *ABOVE},
+    "trees": {"reports", "summaries"},
     "transfer": {
         *("addresses", "dialects", "documents", "doors", "engines", "errors", "foreign", "migrations"),
         *("models", "ops", "places", "records", "saver", "sqlalchemy", *ABOVE),
     },
     "cli": {"engines", "errors", "migrations", "names", "saver", "transfer", "sqlalchemy"},
-    "": {"engines", "errors", "metadata", "models", "plans", "saver", "serde", "summaries"},
+    "": {"engines", "errors", "metadata", "models", "plans", "saver", "serde", "storage", "summaries"},
 }
 FENCED = {"alembic", "sqlalchemy", "ormsgpack", *ABOVE}
 

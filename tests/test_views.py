@@ -109,6 +109,16 @@ async def test_a_light_history_decodes_nothing(saver: SQLAlchemySaver) -> None:
         await anext(aiter(saver.ahistory("nul\0")))
 
 
+async def test_a_light_history_tells_of_interrupts_and_errors(saver: SQLAlchemySaver) -> None:
+    saver.serde = Refuses()
+    asked, failed = await put(saver, "t"), await put(saver, "t", "sub")
+    await saver.aput_writes(asked, [("__interrupt__", 1)], "task 1")
+    await saver.aput_writes(asked, [("__interrupt__", 1), ("words", 2)], "task 2")
+    await saver.aput_writes(failed, [("__error__", 1)], "task 3")
+    found = [one async for one in saver.ahistory("t")]
+    assert [(one.writes, one.interrupts, one.errors) for one in found] == [(1, 0, 1), (3, 2, 0)]
+
+
 async def test_a_light_history_follows_the_parents(saver: SQLAlchemySaver) -> None:
     configs = [await put(saver, "t", step=0)]
     for step in range(1, 4):

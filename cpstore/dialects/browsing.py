@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from functools import cache, cached_property
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, func, select, tuple_
+from sqlalchemy import ColumnElement, Select, case, func, literal_column, select, tuple_
 
 from cpstore.dialects.keys import Keys, Step, bound, checkpoint_columns, key_columns, number, size_of, text_of
-from cpstore.records import BlobKey, Key
+from cpstore.records import ERROR, INTERRUPT, BlobKey, Key
 
 __all__ = ["Browsing"]
 
@@ -71,14 +71,18 @@ class Browsing(Keys):
         return select(*keys, table.c.type, size_of(table.c.blob)).where(self.among_keys_of_thread(table))
 
     def write_sizes(self, thread_id: str, keys: Sequence[Key]) -> Step:
-        """Number and bytes of the writes under checkpoints of one thread; those without are left out."""
+        """What is known of the writes under checkpoints of one thread; those without writes are left out.
+
+        Their number and bytes; how many of them are interrupts, and how many are errors.
+        """
         return Step(self._write_sizes, self.thread_parameters(thread_id, [key[1:] for key in keys]))
 
     @cached_property
     def _write_sizes(self) -> Select[Any]:
         table = self.tables.writes
         keys = [table.c[name] for name in key_columns(table)]
-        sizes = select(*keys, func.count(), func.sum(size_of(table.c.blob)))
+        special = [_count_of(table.c.channel, name) for name in (INTERRUPT, ERROR)]
+        sizes = select(*keys, func.count(), func.sum(size_of(table.c.blob)), *special)
         return sizes.where(self.among_keys_of_thread(table)).group_by(*keys)
 
     # Threads
@@ -142,3 +146,7 @@ class Browsing(Keys):
     def _metadata_of(self) -> Select[Any]:
         table = self.tables.checkpoints
         return select(table.c.thread_id, text_of(table.c.metadata)).where(self.among_keys_of_threads(table))
+
+
+def _count_of(channel: ColumnElement[str], name: str) -> ColumnElement[int]:
+    return func.sum(case((channel == literal_column(f"'{name}'"), number(1)), else_=number(0)))

@@ -12,6 +12,8 @@ from cpstore.ops.structure import (
     prune,
     reclaim,
     retain,
+    storage,
+    sweep,
 )
 from cpstore.ops.transfer import (
     all_thread_ids,
@@ -50,7 +52,9 @@ __all__ = [
     "row_counts",
     "row_keys",
     "rows",
+    "storage",
     "store_rows",
+    "sweep",
     "thread_ids",
     "threads",
 ]

@@ -65,7 +65,7 @@ def history(connection: Connection, sql: Dialect, query: Query) -> Page[Checkpoi
     rows = rows_of_keys(connection, sql, keys)
     blobs = _blob_sizes(connection, sql, rows)
     writes = _write_sizes(connection, sql, rows)
-    return Page([_told(row, blobs, writes.get(row.key, (0, 0))) for row in rows], following)
+    return Page([_told(row, blobs, writes.get(row.key, (0, 0, 0, 0))) for row in rows], following)
 
 
 def _by_id(connection: Connection, sql: Dialect, query: ThreadQuery) -> list[tuple[str, str]]:
@@ -136,14 +136,14 @@ def _blob_sizes(connection: Connection, sql: Dialect, rows: list[CheckpointRow])
 
 def _write_sizes(
     connection: Connection, sql: Dialect, rows: list[CheckpointRow]
-) -> dict[Key, tuple[int, int]]:
+) -> dict[Key, tuple[int, ...]]:
     if not rows:
         return {}
     found = execute(connection, sql.write_sizes(rows[0].key.thread_id, [row.key for row in rows]))
-    return {Key(*row[:3]): (int(row[3]), int(row[4])) for row in found}
+    return {Key(*row[:3]): tuple(map(int, row[3:])) for row in found}
 
 
-def _told(row: CheckpointRow, blobs: dict[BlobKey, int], writes: tuple[int, int]) -> CheckpointSummary:
+def _told(row: CheckpointRow, blobs: dict[BlobKey, int], writes: tuple[int, ...]) -> CheckpointSummary:
     updated = row.updated_channels
     return CheckpointSummary(
         *row.key,
@@ -154,4 +154,6 @@ def _told(row: CheckpointRow, blobs: dict[BlobKey, int], writes: tuple[int, int]
         value_bytes=sum(blobs.get(key, 0) for key in row.blob_keys),
         writes=writes[0],
         write_bytes=writes[1],
+        interrupts=writes[2],
+        errors=writes[3],
     )

@@ -12,11 +12,21 @@ from cpstore.dialects.structure import PARTS, ROWS
 from cpstore.errors import ThreadExistsError, UnknownCheckpointError
 from cpstore.ops.unit import execute, unit
 from cpstore.pieces import pieces_before
-from cpstore.plans import Chain, Removal, Removed, all_but, chain_of, keep_newest, without_runs
+from cpstore.plans import Chain, Removal, Removed, all_but, chain_of, keep_newest, litter, without_runs
 from cpstore.records import EMPTY, UNVERSIONED, Key, format_of, object_in, parsed_object, version_text
+from cpstore.storage import ThreadStorage, storage_of
 from cpstore.structure import BlobPlace, Node, Place, StoredBlob, StoredWrites, Structure
 
-__all__ = ["checkpoints_of_runs", "copy_thread", "delete_checkpoints", "prune", "reclaim", "retain"]
+__all__ = [
+    "checkpoints_of_runs",
+    "copy_thread",
+    "delete_checkpoints",
+    "prune",
+    "reclaim",
+    "retain",
+    "storage",
+    "sweep",
+]
 
 Rebinds = Callable[[str, dict[str, Any]], dict[str, Any]]
 """Gives a row of a table, by column names, as it is to stand in another thread."""
@@ -61,6 +71,19 @@ def delete_checkpoints(connection: Connection, sql: Dialect, thread_id: str, doo
     places = [Place(*key[1:]) for key in doomed]
     structure = _read(connection, sql, thread_id)
     _remove(connection, sql, thread_id, without_runs(structure, places), False)
+
+
+@unit(Mode.WRITE, repeatable=False)
+def sweep(connection: Connection, sql: Dialect, thread_id: str, dry_run: bool) -> Removed:
+    """Delete what no checkpoint of a thread needs, and tell what went, or would go."""
+    structure = _read(connection, sql, thread_id)
+    return _remove(connection, sql, thread_id, litter(structure), dry_run)
+
+
+@unit(Mode.READ)
+def storage(connection: Connection, sql: Dialect, thread_id: str) -> ThreadStorage:
+    """Tell what a thread takes. No value is read."""
+    return storage_of(thread_id, _read(connection, sql, thread_id))
 
 
 @unit(Mode.READ)

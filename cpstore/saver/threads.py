@@ -14,6 +14,10 @@ from cpstore.saver.connected import Connected
 __all__ = ["Threads"]
 
 
+_THREADS = 500
+"""So many ids of threads are read at a time."""
+
+
 class Threads(Connected):
     """What is done to threads as a whole. No value is read for it."""
 
@@ -168,3 +172,40 @@ class Threads(Connected):
                 removed += await self._door.arun(ops.retain, thread_id, kept, newest, dry_run)
             rule = rule.following(found)
         return replace(removed, after=rule.after)
+
+    def sweep(self, *, thread_ids: Sequence[str] | None = None, dry_run: bool = False) -> Removed:
+        """Delete what no checkpoint needs, thread by thread: values left over, and writes of no checkpoint.
+
+        A run that was killed, or another tool, may leave such rows. Threads read as before. Do not call it
+        while rows come to the database in another way than by savers, as by a transfer.
+
+        Args:
+            thread_ids: Only these threads; None: all.
+            dry_run: Delete nothing, and tell what would be deleted.
+
+        Raises:
+            TypeError: `thread_ids` is one text.
+            InvalidConfigError: An id cannot have been stored.
+            NotMigratedError: The tables are not there.
+        """
+        removed = Removed()
+        chosen = None if thread_ids is None else addresses.thread_ids(thread_ids)
+        found = self._door.run(ops.all_thread_ids, None, _THREADS) if chosen is None else chosen
+        while found:
+            for thread_id in found:
+                removed += self._door.run(ops.sweep, thread_id, dry_run)
+            found = [] if chosen is not None else self._door.run(ops.all_thread_ids, found[-1], _THREADS)
+        return removed
+
+    async def asweep(self, *, thread_ids: Sequence[str] | None = None, dry_run: bool = False) -> Removed:
+        """Async version of :meth:`sweep`."""
+        removed = Removed()
+        chosen = None if thread_ids is None else addresses.thread_ids(thread_ids)
+        found = await self._door.arun(ops.all_thread_ids, None, _THREADS) if chosen is None else chosen
+        while found:
+            for thread_id in found:
+                removed += await self._door.arun(ops.sweep, thread_id, dry_run)
+            found = (
+                [] if chosen is not None else await self._door.arun(ops.all_thread_ids, found[-1], _THREADS)
+            )
+        return removed

@@ -6,7 +6,7 @@ import collections
 import datetime as dt
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import ormsgpack
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
@@ -16,7 +16,7 @@ from cpstore.serde import arrays, wire
 from cpstore.serde.classes import Classes
 from cpstore.serde.kinds import Codec
 
-__all__ = ["Decoder"]
+__all__ = ["Decoder", "Unpacking"]
 
 _log = logging.getLogger("cpstore.serde")
 
@@ -24,6 +24,13 @@ _TWO, _END = b"\x92", b"\xa3end"
 """MessagePack's head of a list of two items, and a text to be the second of them."""
 
 _CALLS = {wire.SINGLE, wire.POSITIONAL, wire.KEYWORDS, wire.PYDANTIC_V1, wire.PYDANTIC_V2}
+
+
+class Extensions(Protocol):
+    """What is asked for the objects in a value."""
+
+    def extension(self, code: int, content: Any) -> Any:
+        """Give the object of an extension type."""
 
 
 class Decoder:
@@ -47,7 +54,7 @@ class Decoder:
         Raises:
             UnreadableValueError: They are none of ours, or an object in them cannot be rebuilt.
         """
-        return _Decoding(self).unpack(data)
+        return Unpacking(self).unpack(data)
 
     def extension(self, code: int, content: Any) -> Any:
         """Give the object of an extension type."""
@@ -122,12 +129,12 @@ class Decoder:
         return collections.defaultdict(found, values)
 
 
-class _Decoding:
+class Unpacking:
     """One call: ormsgpack does not pass errors of its callback on, so the first is kept here."""
 
     __slots__ = ("_decoder", "_error")
 
-    def __init__(self, decoder: Decoder) -> None:
+    def __init__(self, decoder: Extensions) -> None:
         self._decoder = decoder
         self._error: Exception | None = None
 
