@@ -46,7 +46,15 @@ def program() -> str:
 def _install() -> None:
     for command in (
         ["apt-get", "update", "--quiet"],
-        ["apt-get", "install", "--quiet", "--yes", "--no-install-recommends", "chromium", "fonts-dejavu-core"],
+        [
+            "apt-get",
+            "install",
+            "--quiet",
+            "--yes",
+            "--no-install-recommends",
+            "chromium",
+            "fonts-dejavu-core",
+        ],
     ):
         try:
             environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}

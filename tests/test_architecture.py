@@ -66,6 +66,9 @@ ROOMS: dict[str, set[str]] = {
     "server": {"errors", "saver"},
     "reports": {"records", "serde", "storage", "summaries", "times", *ABOVE},
     "trees": {"reports", "summaries"},
+    "web": {
+        *("engines", "errors", "reports", "saver", "serde", "summaries", "trees", "sqlalchemy", *ABOVE),
+    },
     "transfer": {
         *("addresses", "dialects", "documents", "doors", "engines", "errors", "foreign", "migrations"),
         *("models", "ops", "places", "records", "saver", "sqlalchemy", *ABOVE),

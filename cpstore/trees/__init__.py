@@ -15,7 +15,7 @@ from cpstore.trees.forest import Forest, Row
 from cpstore.trees.graphs import dot_lines, mermaid_lines
 from cpstore.trees.json import json_lines
 from cpstore.trees.svg import svg_lines
-from cpstore.trees.text import text_lines
+from cpstore.trees.text import margins, text_lines
 
 __all__ = [
     "FORMATS",
@@ -24,6 +24,7 @@ __all__ = [
     "dot_lines",
     "draw",
     "json_lines",
+    "margins",
     "mermaid_lines",
     "svg_lines",
     "text_lines",

@@ -76,7 +76,12 @@ async def _shown(
     templates: Environment, saver: SQLAlchemySaver, name: str, page: Page, request: Request
 ) -> Response:
     found = await page(saver, request.query_params)
-    return HTMLResponse(templates.get_template(name).render(found))
+    return HTMLResponse(_encoded(templates.get_template(name).render(found)))
+
+
+def _encoded(text: str) -> bytes:
+    """Halves of characters are stored, and no encoding has them: they are shown as escapes."""
+    return text.encode("utf-8", "backslashreplace")
 
 
 async def _style(_request: Request) -> Response:
@@ -94,12 +99,14 @@ async def _error(templates: Environment, _request: Request, error: Exception) ->
 
 
 async def _http_error(templates: Environment, _request: Request, error: HTTPException) -> Response:
-    return _told(templates, "Not found" if error.status_code == 404 else "Not shown", error.detail, error.status_code)
+    return _told(
+        templates, "Not found" if error.status_code == 404 else "Not shown", error.detail, error.status_code
+    )
 
 
 def _told(templates: Environment, title: str, message: str, status: int) -> Response:
     text = templates.get_template("error.html").render(title=title, message=message)
-    return HTMLResponse(text, status)
+    return HTMLResponse(_encoded(text), status)
 
 
 @contextlib.asynccontextmanager

@@ -37,13 +37,18 @@ class Redaction:
 
     def checkpoint(self, found: CheckpointTuple) -> CheckpointTuple:
         """Give a checkpoint that was read by the plain serializer with all its values replaced."""
-        checkpoint, metadata = cast("dict[str, Any]", found.checkpoint), cast("dict[str, Any]", found.metadata)
+        checkpoint, metadata = (
+            cast("dict[str, Any]", found.checkpoint),
+            cast("dict[str, Any]", found.metadata),
+        )
         values = {name: self.value(value) for name, value in checkpoint["channel_values"].items()}
         kept = {name: value if name in _KEPT else self.value(value) for name, value in metadata.items()}
         return found._replace(
             checkpoint=cast("Checkpoint", {**checkpoint, "channel_values": values}),
             metadata=cast("CheckpointMetadata", kept),
-            pending_writes=[(task, channel, self.value(value)) for task, channel, value in found.pending_writes or ()],
+            pending_writes=[
+                (task, channel, self.value(value)) for task, channel, value in found.pending_writes or ()
+            ],
         )
 
     def value(self, value: Any, levels: int = _LEVELS) -> Any:

@@ -16,9 +16,7 @@ from cpstore.web.app import application
 __all__ = ["serve"]
 
 
-def serve(
-    url: str, *, schema: str | None, prefix: str, port: int, ready: Callable[[str], None]
-) -> None:
+def serve(url: str, *, schema: str | None, prefix: str, port: int, ready: Callable[[str], None]) -> None:
     """Serve the pages on 127.0.0.1 until the process is interrupted.
 
     Args:

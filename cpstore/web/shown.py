@@ -54,9 +54,7 @@ def shown_state(document: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def shown_changes(
-    document: dict[str, Any], before: dict[str, Any], after: dict[str, Any]
-) -> list[Change]:
+def shown_changes(document: dict[str, Any], before: dict[str, Any], after: dict[str, Any]) -> list[Change]:
     """Give the channels that differ, of a document of a difference and those of both states."""
     return [
         Change(
