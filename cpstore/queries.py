@@ -32,16 +32,21 @@ def query(
     if limit is not None and limit < 0:
         raise ValueError(f"limit must be None or at least 0, not {limit}")
     configurable = configurable_of(config)
-    namespace = configurable.get("checkpoint_ns")
     return Query(
-        thread_id=optional_identifier(configurable, "thread_id"),
-        checkpoint_ns=None if namespace is None else identifier("checkpoint_ns", namespace),
+        thread_id=_place(configurable, "thread_id"),
+        checkpoint_ns=_place(configurable, "checkpoint_ns"),
         checkpoint_id=optional_identifier(configurable, "checkpoint_id"),
         before=optional_identifier(configurable_of(before), "checkpoint_id"),
         filter=_pattern(filter),
         limit=limit,
         exhausted=limit == 0,
     )
+
+
+def _place(configurable: Mapping[str, Any], name: str) -> str | None:
+    """Give a thread or a namespace. An empty text is one, too, and does not mean all of them."""
+    value = configurable.get(name)
+    return None if value is None else identifier(name, value)
 
 
 def history_query(thread_id: Any, checkpoint_ns: str | None, limit: int | None) -> Query:

@@ -218,3 +218,14 @@ def test_memory_does_not_grow_with_the_number_of_checkpoints(dialect_url: str) -
     assert 0 < memory.objects < MANY
     assert [id_of(found) for found in saver.list(None, filter={"step": 7})] == [checkpoint_id(7)]
     engine.dispose()
+
+
+async def test_an_empty_thread_id_is_one_thread(alone: SQLAlchemySaver) -> None:
+    """It does not stand for all of them, which are other people's."""
+    await alone.aput(THREAD, empty_checkpoint(), {}, {})
+    empty: RunnableConfig = {"configurable": {"thread_id": "", "checkpoint_ns": ""}}
+    assert [found async for found in alone.alist(empty)] == []
+    assert [found async for found in alone.ahistory("")] == []
+    stored = await alone.aput(empty, empty_checkpoint(), {}, {})
+    assert [found.config async for found in alone.alist(empty)] == [stored]
+    assert [found.thread_id async for found in alone.ahistory("")] == [""]
