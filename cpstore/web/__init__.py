@@ -1,7 +1,7 @@
 """A page to look with: threads, trees, states, differences, on this machine and only to read.
 
-It needs the extra `web`. State is untrusted text: it is escaped wherever it is shown, and a strict policy lets
-no script run at all.
+It needs the extra `web`. State is untrusted text: it is escaped wherever it is shown, and a strict policy
+lets no script run at all.
 """
 
 from __future__ import annotations

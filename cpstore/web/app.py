@@ -69,7 +69,7 @@ def environment(page: Callable[..., str], database: str) -> Environment:
 
 def _moment(time: str | None) -> str:
     """Give a time in UTC as people read it, to the millisecond."""
-    return "–" if time is None else f"{time[:10]} {time[11:23]}"
+    return "?" if time is None else f"{time[:10]} {time[11:23]}"
 
 
 async def _shown(

@@ -20,6 +20,6 @@ def end(checkpoint_id: str, namespace: str) -> str:
 
 
 def place_of(text: str) -> tuple[str, str]:
-    """Give the id and the namespace of :func:`end`; whoever writes one by hand may leave the namespace out."""
+    """Give the id and the namespace of :func:`end`; without a namespace, the root graph's is meant."""
     checkpoint_id, _, namespace = text.partition("/")
     return unquote(checkpoint_id), unquote(namespace)
