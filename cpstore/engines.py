@@ -29,6 +29,7 @@ from cpstore.errors import (
 __all__ = [
     "Engines",
     "capacity",
+    "check_file",
     "check_memory",
     "from_url",
     "has_sync",
@@ -102,11 +103,15 @@ def from_url(url: str | URL, *, pooler: bool = False, **options: Any) -> Engines
         ConfigurationError: As :func:`normalise`.
         MissingDriverError: The driver is not installed; the message names the extra that brings it.
     """
-    url = normalise(url)
+    return _engines(normalise(url), options, _STATELESS if pooler else {})
+
+
+def _engines(url: URL, options: dict[str, Any], arguments: dict[str, dict[str, Any]]) -> Engines:
+    """Make engines; `arguments` has what each driver is given beside the options."""
     sync = url if url.drivername in _SYNC else _sync_twin(url, options)
     return Engines(
-        None if sync is None else _make_sync(sync, _options(sync, QueuePool, pooler, options)),
-        _make_async(url, _options(url, AsyncAdaptedQueuePool, pooler, options))
+        None if sync is None else _make_sync(sync, _options(sync, QueuePool, arguments, options)),
+        _make_async(url, _options(url, AsyncAdaptedQueuePool, arguments, options))
         if url.drivername in _ASYNC
         else None,
     )
@@ -121,8 +126,14 @@ def has_sync(url: str | URL) -> bool:
     return normalise(url).drivername in _SYNC
 
 
-def read_only(url: str | URL) -> Engines:
-    """Make engines as :func:`from_url` does, which can only read.
+def read_only(url: str | URL, *, pooler: bool = False, whole_session: bool = False) -> Engines:
+    """Make engines as :func:`from_url` does, which can only read; a replica is good enough for them.
+
+    Args:
+        url: The database.
+        pooler: As for :func:`from_url`.
+        whole_session: Say it to PostgreSQL as the session begins (`default_transaction_read_only`), and not
+            only for each transaction. Behind a transaction pooler, which refuses that, it is not said.
 
     Raises:
         UnknownSourceError: It is an SQLite file that does not exist, which would be made.
@@ -132,7 +143,32 @@ def read_only(url: str | URL) -> Engines:
     url = normalise(url)
     if url.get_backend_name() == "sqlite":
         return from_url(url if is_memory(url) else _unwritable(url))
-    return from_url(url, execution_options={"postgresql_readonly": True})
+    options = {"execution_options": {"postgresql_readonly": True}}
+    if whole_session and not pooler:
+        return _engines(url, options, _only_reading(url))
+    return from_url(url, pooler=pooler, **options)
+
+
+def _only_reading(url: URL) -> dict[str, dict[str, Any]]:
+    """Give, by driver, what makes every transaction of a session one that only reads."""
+    given = url.query.get("options", "")
+    said = [given] if isinstance(given, str) else [*given]
+    return {
+        "postgresql+psycopg": {"options": " ".join([*said, "-c default_transaction_read_only=on"]).strip()},
+        "postgresql+asyncpg": {"server_settings": {"default_transaction_read_only": "on"}},
+    }
+
+
+def check_file(url: str | URL) -> None:
+    """Refuse a URL of an SQLite file that does not exist, which connecting would make.
+
+    Raises:
+        UnknownSourceError: It is one.
+        ConfigurationError: As :func:`normalise`.
+    """
+    url = normalise(url)
+    if url.get_backend_name() == "sqlite" and not is_memory(url):
+        _unwritable(url)
 
 
 def _unwritable(url: URL) -> URL:
@@ -140,7 +176,9 @@ def _unwritable(url: URL) -> URL:
     if not name.startswith("file:"):
         file = Path(name)
         if not file.is_file():
-            raise UnknownSourceError(f"There is no file {name}")
+            raise UnknownSourceError(
+                f"There is no file {name}. Look at the URL; `cpstore db upgrade` makes a new database"
+            )
         url = url.set(database=file.resolve().as_uri())
     return url.update_query_dict({"mode": "ro", "uri": "true"})
 
@@ -220,7 +258,9 @@ def capacity(pool: Any) -> int | None:
     return 1 if isinstance(pool, (StaticPool, AssertionPool)) else None
 
 
-def _options(url: URL, pool: type[QueuePool], pooler: bool, options: dict[str, Any]) -> dict[str, Any]:
+def _options(
+    url: URL, pool: type[QueuePool], arguments: dict[str, dict[str, Any]], options: dict[str, Any]
+) -> dict[str, Any]:
     """Give our options for an engine below the caller's.
 
     A memory database has one connection, which callers take in turn, from any thread. A unit of work ends its
@@ -229,18 +269,17 @@ def _options(url: URL, pool: type[QueuePool], pooler: bool, options: dict[str, A
     """
     unasked = {"pool_reset_on_return": None}
     alone = {"poolclass": pool, "pool_size": 1, "max_overflow": 0} if is_memory(url) else {}
-    arguments = _connect_args(url, pooler) | options.get("connect_args", {})
-    return unasked | alone | options | {"connect_args": arguments}
+    given = _connect_args(url) | arguments.get(url.drivername, {}) | options.get("connect_args", {})
+    return unasked | alone | options | {"connect_args": given}
 
 
-def _connect_args(url: URL, pooler: bool) -> dict[str, Any]:
+def _connect_args(url: URL) -> dict[str, Any]:
     if url.get_backend_name() == "sqlite":
         threads = {"check_same_thread": False} if is_memory(url) else {}
         # Wait for another writer rather than fail: a write of ours takes milliseconds, a migration seconds.
         return threads if "timeout" in url.query else {**threads, "timeout": _BUSY_SECONDS}
     # What is one statement is most of what a saver does: it needs no transaction, and none to be left again.
-    arguments = {"autocommit": True} if url.drivername == "postgresql+psycopg" else {}
-    return arguments | (_STATELESS[url.drivername] if pooler else {})
+    return {"autocommit": True} if url.drivername == "postgresql+psycopg" else {}
 
 
 def _configured(engine: Engine) -> Engine:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import click
 
 from cpstore import migrations
+from cpstore.cli.places import place_options, prefix_option, schema_option, url_option
 from cpstore.migrations import State, Status
 
 __all__ = ["db"]
@@ -16,42 +14,13 @@ _EXIT_CODES = {State.CURRENT: 0, State.BEHIND: 3, State.EMPTY: 3, State.AHEAD: 4
 _NOT_OURS = 5
 
 
-def _options(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def decorated(command: Any) -> Any:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorated
-
-
-_url = click.option(
-    "--url",
-    envvar="CPSTORE_DATABASE_URL",
-    required=True,
-    show_envvar=True,
-    help="The database, such as sqlite:///chat.db or postgresql://user@host/name.",
-)
-_schema = click.option(
-    "--schema", envvar="CPSTORE_SCHEMA", show_envvar=True, help="The schema of the tables."
-)
-_prefix = click.option(
-    "--prefix",
-    envvar="CPSTORE_PREFIX",
-    default="",
-    show_envvar=True,
-    help="What the names of the tables begin with.",
-)
-_place = _options(_url, _schema, _prefix)
-
-
 @click.group()
 def db() -> None:
     """The tables of a database."""
 
 
 @db.command()
-@_place
+@place_options
 @click.argument("revision", default="head")
 def upgrade(url: str, schema: str | None, prefix: str, revision: str) -> None:
     """Migrate to REVISION; without one, to the newest."""
@@ -60,14 +29,14 @@ def upgrade(url: str, schema: str | None, prefix: str, revision: str) -> None:
 
 
 @db.command()
-@_place
+@place_options
 def current(url: str, schema: str | None, prefix: str) -> None:
     """Print the revision that the database has."""
     _show(migrations.check(url, schema=schema, prefix=prefix))
 
 
 @db.command()
-@_place
+@place_options
 @click.pass_context
 def check(context: click.Context, url: str, schema: str | None, prefix: str) -> None:
     """Tell by the exit code how the database stands to this cpstore.
@@ -81,7 +50,7 @@ def check(context: click.Context, url: str, schema: str | None, prefix: str) -> 
 
 
 @db.command()
-@_place
+@place_options
 @click.argument("revision")
 def stamp(url: str, schema: str | None, prefix: str, revision: str) -> None:
     """Write down that the database is at REVISION, without migrating it."""
@@ -90,8 +59,8 @@ def stamp(url: str, schema: str | None, prefix: str, revision: str) -> None:
 
 
 @db.command()
-@_url
-@_schema
+@url_option
+@schema_option
 def adopt(url: str, schema: str | None) -> None:
     """Take over the tables of langgraph-checkpoint-postgres in place, and migrate to the newest revision."""
     migrations.adopt(url, schema=schema)
@@ -99,7 +68,7 @@ def adopt(url: str, schema: str | None) -> None:
 
 
 @db.command()
-@_place
+@place_options
 @click.option("--from", "start", help="The revision that the database has; without it, none.")
 @click.argument("revision", default="head")
 def sql(url: str, schema: str | None, prefix: str, start: str | None, revision: str) -> None:
@@ -108,8 +77,8 @@ def sql(url: str, schema: str | None, prefix: str, start: str | None, revision: 
 
 
 @db.command()
-@_schema
-@_prefix
+@schema_option
+@prefix_option
 @click.option("--role", required=True, help="The role of the application.")
 def grants(schema: str | None, prefix: str, role: str) -> None:
     """Print the SQL that lets a PostgreSQL role use the tables, and not change them."""
