@@ -47,7 +47,10 @@ _COLUMNS: dict[str, dict[str, Any]] = {
     },
     "writes": {
         **dict.fromkeys(("thread_id", "checkpoint_ns", "checkpoint_id", "task_id", "channel"), str),
-        "task_path": str, "idx": int, "type": (str, type(None)), "blob": bytes,
+        "task_path": str,
+        "idx": int,
+        "type": (str, type(None)),
+        "blob": bytes,
     },
 }
 """The columns of each table, and what is in them."""

@@ -6,12 +6,13 @@ from functools import cache
 
 from cpstore.dialects.at_once import BYTES
 from cpstore.dialects.base import Dialect, Mode, Step
+from cpstore.dialects.health import Finding
 from cpstore.dialects.postgresql import PostgreSQL
 from cpstore.dialects.sqlite import SQLite
 from cpstore.errors import UnsupportedDatabaseError
 from cpstore.models import Tables
 
-__all__ = ["BYTES", "Dialect", "Mode", "PostgreSQL", "Step", "dialect_for"]
+__all__ = ["BYTES", "Dialect", "Finding", "Mode", "PostgreSQL", "Step", "dialect_for"]
 
 _DIALECTS: dict[str, type[Dialect]] = {kind.name: kind for kind in (PostgreSQL, SQLite)}
 

@@ -28,6 +28,7 @@ from sqlalchemy.exc import DBAPIError
 
 from cpstore.dialects.base import Dialect, Mode
 from cpstore.dialects.keys import bound, number
+from cpstore.dialects.sqlite_health import SQLiteHealth
 from cpstore.errors import ConfigurationError, DatabaseBusyError
 
 __all__ = ["SQLite"]
@@ -43,7 +44,7 @@ _LOCKED = re.compile("database (table |schema )?is locked")
 """What SQLite says with these two codes, for Python 3.10, which tells no code."""
 
 
-class SQLite(Dialect):
+class SQLite(SQLiteHealth, Dialect):
     """What is different on SQLite."""
 
     name = "sqlite"

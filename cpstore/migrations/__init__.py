@@ -8,20 +8,24 @@ engine is followed.
 
 from __future__ import annotations
 
+from cpstore.migrations.health import Finding, aexamine, examine
 from cpstore.migrations.scripts import config, head, include_name, scripts
 from cpstore.migrations.sql import grants, sql
 from cpstore.migrations.status import State, Status
 from cpstore.migrations.steps import take_turn
+from cpstore.migrations.waiting import wait_for
 from cpstore.migrations.ways import (
     aadopt,
     acheck,
     acurrent,
     adopt,
+    adowngrade,
     amigrate,
     astamp,
     aupgrade,
     check,
     current,
+    downgrade,
     explain,
     migrate,
     stamp,
@@ -29,18 +33,23 @@ from cpstore.migrations.ways import (
 )
 
 __all__ = [
+    "Finding",
     "State",
     "Status",
     "aadopt",
     "acheck",
     "acurrent",
     "adopt",
+    "adowngrade",
+    "aexamine",
     "amigrate",
     "astamp",
     "aupgrade",
     "check",
     "config",
     "current",
+    "downgrade",
+    "examine",
     "explain",
     "grants",
     "head",
@@ -51,4 +60,5 @@ __all__ = [
     "stamp",
     "take_turn",
     "upgrade",
+    "wait_for",
 ]
