@@ -29,6 +29,7 @@ cannot say::
     ├── UnknownCheckpointError (LookupError)
     ├── UnknownThreadError (LookupError)
     ├── TransferIncompleteError
+    ├── DamagedLineError (ValueError)
     └── MigrationTurnError (TimeoutError)
 """
 
@@ -41,6 +42,7 @@ __all__ = [
     "BrokenTransactionError",
     "ConfigurationError",
     "CpstoreError",
+    "DamagedLineError",
     "DatabaseBusyError",
     "ForeignTablesError",
     "InvalidConfigError",
@@ -235,6 +237,10 @@ class TransferIncompleteError(_OfThreadsError):
 
     Somebody else wrote or deleted some meanwhile. Transfer again when nobody does.
     """
+
+
+class DamagedLineError(CpstoreError, ValueError):
+    """A line of an archive cannot be imported."""
 
 
 class MigrationTurnError(CpstoreError, TimeoutError):

@@ -64,6 +64,9 @@ ROOMS: dict[str, set[str]] = {
         *("plans", "queries", "records", "retention", "serde", "storage", "summaries", "sqlalchemy", *ABOVE),
     },
     "server": {"errors", "saver"},
+    "archive": {
+        *("addresses", "dialects", "doors", "errors", "ops", "saver", "transfer", "sqlalchemy"),
+    },
     "reports": {"records", "serde", "storage", "summaries", "times", *ABOVE},
     "trees": {"reports", "summaries"},
     "web": {
@@ -73,7 +76,23 @@ ROOMS: dict[str, set[str]] = {
         *("addresses", "dialects", "documents", "doors", "engines", "errors", "foreign", "migrations"),
         *("models", "ops", "places", "records", "saver", "sqlalchemy", *ABOVE),
     },
-    "cli": {"engines", "errors", "migrations", "names", "saver", "transfer", "sqlalchemy"},
+    "cli": {
+        *(
+            "engines",
+            "errors",
+            "migrations",
+            "names",
+            "plans",
+            "reports",
+            "saver",
+            "serde",
+            "summaries",
+            "transfer",
+            "web",
+        ),
+        *("trees", "sqlalchemy", *ABOVE),
+    },
+    "__main__": {"cli"},
     "": {"engines", "errors", "metadata", "models", "plans", "saver", "serde", "storage", "summaries"},
 }
 FENCED = {"alembic", "sqlalchemy", "ormsgpack", *ABOVE}

@@ -10,10 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from langchain_core.messages import AIMessage
-from sqlalchemy import create_engine
 
-from cpstore import PlainSerializer, SQLAlchemySaver
-from cpstore.web import pages_of
 from tests import browser
 from tests.looked_at import SUBGRAPH, THREAD, id_of, put, tell
 
@@ -23,11 +20,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, BrowserContext, Page
 
-SERVE = """
-import sys
-from cpstore.web import serve
-serve(sys.argv[1], schema=None, prefix="", port=0, ready=lambda address: print(address, flush=True))
-"""
+    from cpstore import SQLAlchemySaver
 
 EVIL = "<script>document.title = 'owned'</script><img src=x onerror=\"document.title = 'owned'\">"
 
@@ -47,7 +40,7 @@ def chromium() -> Iterator[Browser]:
 @contextmanager
 def served(url: str, folder: str | None = None) -> Iterator[str]:
     """The address of the pages of a database, which another process serves."""
-    command = [sys.executable, "-c", SERVE, url]
+    command = [sys.executable, "-m", "cpstore", "web", "--url", url]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=folder) as process:
         assert process.stdout is not None
         try:
@@ -186,10 +179,9 @@ def test_a_file_is_seen_without_a_server(
 ) -> None:
     tell(keeper)
     put(keeper, 20, 7, {EVIL: [EVIL, {EVIL: EVIL}]}, source="loop", step=3)
-    engine = create_engine(dialect_url)
     file = tmp_path / "thread.html"
-    file.write_text("".join(pages_of(SQLAlchemySaver(engine, serde=PlainSerializer()), THREAD)), "utf-8")
-    engine.dispose()
+    command = ["-m", "cpstore", "export", THREAD, "--html", "--url", dialect_url, "--output", str(file)]
+    subprocess.run([sys.executable, *command], check=True)
     heard = Heard()
     context = chromium.new_context()
     heard.listen(context, file.as_uri())

@@ -245,7 +245,8 @@ async def test_a_sweep_through_every_way(saver: SQLAlchemySaver) -> None:
     early = {"configurable": {**at["configurable"], "checkpoint_id": "0"}}
     late = {"configurable": {**at["configurable"], "checkpoint_id": "9"}}
     unborn: Any = {"configurable": {"thread_id": "b", "checkpoint_ns": "", "checkpoint_id": "1"}}
-    for place in (early, at, late, unborn):
+    places: list[Any] = [early, at, late, unborn]
+    for place in places:
         await saver.aput_writes(place, [("words", 1)], "task")
     before = [one async for one in saver.astorage()]
     removed = await saver.asweep(dry_run=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from base64 import b64encode
 from html import unescape
@@ -40,6 +41,15 @@ def reader(dialect_url: str) -> Iterator[SQLAlchemySaver]:
 def client(reader: SQLAlchemySaver) -> Iterator[TestClient]:
     with TestClient(application(reader, TOKEN, database="the database"), base_url="http://127.0.0.1") as made:
         yield made
+
+
+def file_of(saver: SQLAlchemySaver, thread_id: str = THREAD, **options: Any) -> str:
+    """A thread as one HTML file."""
+
+    async def joined() -> str:
+        return "".join([part async for part in pages_of(saver, thread_id, **options)])
+
+    return asyncio.run(joined())
 
 
 def links(text: str, page: str) -> list[str]:
@@ -140,7 +150,7 @@ def test_what_is_stored_is_shown_and_never_run(
         shown(client, "storage", thread=THREAD),
         client.get(f"{ROOT}thread", params={"thread": evil}).text,
     ]
-    for page in (*pages, "".join(pages_of(reader, THREAD))):
+    for page in (*pages, file_of(reader)):
         assert "<script" not in page
         assert "<img" not in page
         assert evil in unescape(page)
@@ -292,7 +302,7 @@ def test_a_file_has_the_tree_the_changes_and_the_states(
     reader: SQLAlchemySaver, keeper: SQLAlchemySaver
 ) -> None:
     tell(keeper)
-    text = "".join(pages_of(reader, THREAD))
+    text = file_of(reader)
     assert text.startswith("<!doctype html>")
     for number in range(1, 8):
         assert f'<details id="c-{id_of(number)}"' in text
@@ -304,7 +314,7 @@ def test_a_file_has_the_tree_the_changes_and_the_states(
 
 def test_a_file_asks_for_nothing(reader: SQLAlchemySaver, keeper: SQLAlchemySaver) -> None:
     tell(keeper)
-    text = "".join(pages_of(reader, THREAD))
+    text = file_of(reader)
     assert "default-src 'none'" in text
     assert not re.findall(r'(?:src|href|action)="(?!#)', text)
     assert "<link" not in text
@@ -313,7 +323,7 @@ def test_a_file_asks_for_nothing(reader: SQLAlchemySaver, keeper: SQLAlchemySave
 
 def test_a_long_thread_is_shown_in_part(reader: SQLAlchemySaver, keeper: SQLAlchemySaver) -> None:
     tell(keeper)
-    text = "".join(pages_of(reader, THREAD, limit=2))
+    text = file_of(reader, limit=2)
     assert text.count("<details id=") == 2
     assert "5 older checkpoints" in text
 
@@ -338,7 +348,7 @@ def test_a_redacted_file_has_no_value(reader: SQLAlchemySaver, keeper: SQLAlchem
     )
     keeper.put_writes(at, [("text", secret), ("__interrupt__", (Interrupt(secret, id="i"),))], "task")
     put(keeper, 2, 1, {"text": secret, "other": "different text!"}, thread_id=secret, source="loop", step=2)
-    text = "".join(pages_of(reader, secret, redact=True))
+    text = file_of(reader, secret, redact=True)
     for hidden in (
         secret,
         secret.encode().hex(),
@@ -349,16 +359,16 @@ def test_a_redacted_file_has_no_value(reader: SQLAlchemySaver, keeper: SQLAlchem
         assert hidden not in text
     assert "AIMessage" in text
     assert "15 characters" in text
-    assert text != "".join(pages_of(reader, secret, redact=True))  # its marks are made anew
+    assert text != file_of(reader, secret, redact=True)  # its marks are made anew
 
 
 def test_equal_values_have_equal_marks(reader: SQLAlchemySaver, keeper: SQLAlchemySaver) -> None:
     put(keeper, 1, None, {"a": "first text", "b": "first text", "c": "other text"})
-    text = "".join(pages_of(reader, THREAD, redact=True))
+    text = file_of(reader, redact=True)
     marks = re.findall(r"10 characters (#[0-9a-f]+)", text)
     assert len(set(marks)) == 2
 
 
 def test_a_file_of_no_thread_is_an_error(reader: SQLAlchemySaver) -> None:
     with pytest.raises(UnknownThreadError):
-        list(pages_of(reader, "unknown"))
+        file_of(reader, "unknown")

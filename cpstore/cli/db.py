@@ -2,47 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
 from typing import Any
 
 import click
 
-from cpstore import migrations
+from cpstore import engines, migrations
+from cpstore.cli.consent import agreed, consenting
+from cpstore.cli.output import Form, formed, note, show_documents, show_table, show_text
+from cpstore.cli.places import Place, looking, place_options, prefix_option, schema_option, url_option
 from cpstore.migrations import State, Status
+from cpstore.reports import StorageSum, size_text
 
 __all__ = ["db"]
 
 _EXIT_CODES = {State.CURRENT: 0, State.BEHIND: 3, State.EMPTY: 3, State.AHEAD: 4}
-_NOT_OURS = 5
-
-
-def _options(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def decorated(command: Any) -> Any:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorated
-
-
-_url = click.option(
-    "--url",
-    envvar="CPSTORE_DATABASE_URL",
-    required=True,
-    show_envvar=True,
-    help="The database, such as sqlite:///chat.db or postgresql://user@host/name.",
-)
-_schema = click.option(
-    "--schema", envvar="CPSTORE_SCHEMA", show_envvar=True, help="The schema of the tables."
-)
-_prefix = click.option(
-    "--prefix",
-    envvar="CPSTORE_PREFIX",
-    default="",
-    show_envvar=True,
-    help="What the names of the tables begin with.",
-)
-_place = _options(_url, _schema, _prefix)
+_NOT_OURS, _UNWELL = 5, 6
 
 
 @click.group()
@@ -51,7 +26,7 @@ def db() -> None:
 
 
 @db.command()
-@_place
+@place_options
 @click.argument("revision", default="head")
 def upgrade(url: str, schema: str | None, prefix: str, revision: str) -> None:
     """Migrate to REVISION; without one, to the newest."""
@@ -60,14 +35,14 @@ def upgrade(url: str, schema: str | None, prefix: str, revision: str) -> None:
 
 
 @db.command()
-@_place
+@place_options
 def current(url: str, schema: str | None, prefix: str) -> None:
     """Print the revision that the database has."""
     _show(migrations.check(url, schema=schema, prefix=prefix))
 
 
 @db.command()
-@_place
+@place_options
 @click.pass_context
 def check(context: click.Context, url: str, schema: str | None, prefix: str) -> None:
     """Tell by the exit code how the database stands to this cpstore.
@@ -81,7 +56,74 @@ def check(context: click.Context, url: str, schema: str | None, prefix: str) -> 
 
 
 @db.command()
-@_place
+@place_options
+@consenting
+@click.argument("revision")
+def downgrade(url: str, schema: str | None, prefix: str, yes: bool, dry_run: bool, revision: str) -> None:
+    """Undo migrations down to REVISION; `base` drops the tables with all that is in them."""
+    engines.check_file(url)
+    before = migrations.check(url, schema=schema, prefix=prefix)
+    total = asyncio.run(_total(Place(url, schema, prefix))) if before.revision else {}
+    loss = "all of it is dropped" if revision == "base" else "no row is deleted"
+    told = (
+        f"This goes from {before.revision or before.state.value} to {revision}. There are"
+        f" {total.get('threads', 0):,} threads, {total.get('checkpoints', 0):,} checkpoints,"
+        f" {size_text(total.get('bytes', 0))}: {loss}."
+    )
+    if dry_run:
+        show_text(told)
+    elif agreed(told, yes=yes):
+        migrations.downgrade(url, revision, schema=schema, prefix=prefix)
+        _show(migrations.check(url, schema=schema, prefix=prefix))
+    else:
+        note("Nothing was changed.")
+
+
+async def _total(place: Place) -> dict[str, Any]:
+    total = StorageSum()
+    async with looking(place) as saver:
+        async for one in saver.astorage():
+            total.add(one)
+    return total.document()
+
+
+@db.command()
+@place_options
+@click.option("--timeout", default=60.0, show_default=True, metavar="SECONDS", help="How long to wait.")
+@click.pass_context
+def wait(context: click.Context, url: str, schema: str | None, prefix: str, timeout: float) -> None:
+    """Wait until the database answers and is current. The exit codes are those of check.
+
+    1: it did not answer in time.
+    """
+    status = migrations.wait_for(url, timeout=timeout, schema=schema, prefix=prefix)
+    _show(status)
+    context.exit(_EXIT_CODES.get(status.state, _NOT_OURS))
+
+
+@db.command()
+@place_options
+@formed
+@click.pass_context
+def doctor(context: click.Context, form: Form, url: str, schema: str | None, prefix: str) -> None:
+    """Tell what is right with the database and what is wrong.
+
+    0: nothing is wrong. 6: something is.
+    """
+    findings = migrations.examine(url, schema=schema, prefix=prefix)
+    if form == "text":
+        rows = [["" if one.problem is None else "!", one.name, one.value] for one in findings]
+        show_table(("", "WHAT", "HOW"), rows)
+        for one in findings:
+            if one.problem is not None:
+                note(f"! {one.name}: {one.problem}")
+    else:
+        show_documents([one._asdict() for one in findings], form)
+    context.exit(_UNWELL if any(one.problem for one in findings) else 0)
+
+
+@db.command()
+@place_options
 @click.argument("revision")
 def stamp(url: str, schema: str | None, prefix: str, revision: str) -> None:
     """Write down that the database is at REVISION, without migrating it."""
@@ -90,8 +132,8 @@ def stamp(url: str, schema: str | None, prefix: str, revision: str) -> None:
 
 
 @db.command()
-@_url
-@_schema
+@url_option
+@schema_option
 def adopt(url: str, schema: str | None) -> None:
     """Take over the tables of langgraph-checkpoint-postgres in place, and migrate to the newest revision."""
     migrations.adopt(url, schema=schema)
@@ -99,7 +141,7 @@ def adopt(url: str, schema: str | None) -> None:
 
 
 @db.command()
-@_place
+@place_options
 @click.option("--from", "start", help="The revision that the database has; without it, none.")
 @click.argument("revision", default="head")
 def sql(url: str, schema: str | None, prefix: str, start: str | None, revision: str) -> None:
@@ -108,8 +150,8 @@ def sql(url: str, schema: str | None, prefix: str, start: str | None, revision: 
 
 
 @db.command()
-@_schema
-@_prefix
+@schema_option
+@prefix_option
 @click.option("--role", required=True, help="The role of the application.")
 def grants(schema: str | None, prefix: str, role: str) -> None:
     """Print the SQL that lets a PostgreSQL role use the tables, and not change them."""
@@ -117,7 +159,7 @@ def grants(schema: str | None, prefix: str, role: str) -> None:
 
 
 @db.command()
-@_place
+@place_options
 @click.option("--drop", is_flag=True, help="Drop them instead.")
 @click.option("--sql", "as_sql", is_flag=True, help="Print the SQL, and ask no database.")
 def views(url: str, schema: str | None, prefix: str, drop: bool, as_sql: bool) -> None:

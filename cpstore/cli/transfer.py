@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractContextManager, asynccontextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 import click
 
 from cpstore import engines
+from cpstore.cli.places import Place, opened
 from cpstore.names import Names, names_of
-from cpstore.saver import SQLAlchemySaver
 from cpstore.transfer import Progress, Transferred, atransfer
 
 __all__ = ["transfer"]
@@ -72,29 +71,13 @@ async def _transfer(
     urls: tuple[str, str], names: tuple[Names, Names], threads: tuple[str, ...], upgrade: bool
 ) -> Transferred:
     async with (
-        _opened(urls[0], names[0], engines.read_only) as source,
-        _opened(urls[1], names[1], engines.from_url) as target,
+        opened(engines.read_only(urls[0]), Place(urls[0], *names[0])) as source,
+        opened(engines.from_url(urls[1]), Place(urls[1], *names[1])) as target,
     ):
         if upgrade:
             await target.asetup()
         with _bar() as bar:
             return await atransfer(source, target, threads=threads or None, on_progress=_shown_in(bar))
-
-
-@asynccontextmanager
-async def _opened(
-    url: str, names: Names, make: Callable[[str], engines.Engines]
-) -> AsyncIterator[SQLAlchemySaver]:
-    """Give a saver on a URL; through worker threads, if its driver is a sync one."""
-    made = make(url)
-    used = made._replace(asynchronous=None) if engines.has_sync(url) else made
-    try:
-        yield SQLAlchemySaver(used, schema=names.schema, prefix=names.prefix)
-    finally:
-        if made.sync is not None:
-            made.sync.dispose()
-        if made.asynchronous is not None:
-            await made.asynchronous.dispose()
 
 
 def _bar() -> AbstractContextManager[Any]:

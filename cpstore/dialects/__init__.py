@@ -6,6 +6,7 @@ from functools import cache
 
 from cpstore.dialects.at_once import BYTES
 from cpstore.dialects.base import Dialect, Mode, Step
+from cpstore.dialects.health import Finding
 from cpstore.dialects.postgresql import PostgreSQL
 from cpstore.dialects.sqlite import SQLite
 from cpstore.dialects.views import CreateView, DropView, View, views_of
@@ -17,6 +18,7 @@ __all__ = [
     "CreateView",
     "Dialect",
     "DropView",
+    "Finding",
     "Mode",
     "PostgreSQL",
     "Step",

@@ -18,6 +18,7 @@ from sqlalchemy.schema import CreateSchema
 
 from cpstore.dialects.at_once import AtOnce
 from cpstore.dialects.browsing import Browsing
+from cpstore.dialects.health import Health
 from cpstore.dialects.keys import Step
 from cpstore.dialects.structure import Structuring
 from cpstore.dialects.transfer import Transferring
@@ -43,7 +44,7 @@ class Mode(enum.Enum):
         return self in (Mode.READ, Mode.LOOK)
 
 
-class Dialect(Transferring, AtOnce, Structuring, Browsing):
+class Dialect(Transferring, AtOnce, Structuring, Browsing, Health):
     """One database's way to say what cpstore needs.
 
     Args:

@@ -25,10 +25,9 @@ from sqlalchemy import (
     func,
     literal_column,
     select,
-    table,
     true,
 )
-from sqlalchemy.dialects.postgresql import ARRAY, JSONB, Insert, dialect, insert
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, Insert, insert
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.schema import CreateIndex, CreateSchema, DropIndex
 
@@ -36,6 +35,7 @@ from cpstore.dialects.at_once import starts_piece
 from cpstore.dialects.base import Dialect, Mode
 from cpstore.dialects.isolation import level_of
 from cpstore.dialects.keys import Step, number
+from cpstore.dialects.postgresql_health import RIGHTS, PostgreSQLHealth, is_whole, quoted
 from cpstore.dialects.sqlstates import (
     has_ended,
     is_locked,
@@ -58,14 +58,6 @@ _LEVELS = {
     Mode.ALONE: "AUTOCOMMIT",
 }
 
-_RIGHTS = (
-    "SELECT, INSERT, UPDATE, DELETE",
-    "SELECT, INSERT, DELETE",
-    "SELECT, INSERT, UPDATE, DELETE",
-    "SELECT",
-)
-"""What an application does with checkpoints, blobs, writes, and the version table."""
-
 _TURN = func.hashtextextended("cpstore", 0)
 """The advisory lock of who migrates."""
 _SEMICOLON: ColumnElement[str] = literal_column("';'")
@@ -76,7 +68,7 @@ _CHAINED = 16
 not grow."""
 
 
-class PostgreSQL(Dialect):
+class PostgreSQL(PostgreSQLHealth, Dialect):
     """What is different on PostgreSQL: what SQLite says in several statements is one here."""
 
     name = "postgresql"
@@ -132,7 +124,7 @@ class PostgreSQL(Dialect):
     def build_index(self, connection: Connection, index: Index) -> None:
         """Build it CONCURRENTLY. What a crash left half built is built anew."""
         index.dialect_options[self.name]["concurrently"] = True
-        whole = connection.execute(_is_whole(_quoted(index.name, self.tables.checkpoints.schema))).scalar()
+        whole = connection.execute(is_whole(quoted(index.name, self.tables.checkpoints.schema))).scalar()
         if whole is False:
             connection.execute(DropIndex(index))
         if not whole:
@@ -140,12 +132,12 @@ class PostgreSQL(Dialect):
 
     def grants(self, role: str, version_table: str) -> str:
         """Give the SQL that lets a role use the tables, and not change them."""
-        schema, to = self.tables.checkpoints.schema, f"TO {_quoted(role)};\n"
+        schema, to = self.tables.checkpoints.schema, f"TO {quoted(role)};\n"
         tables = [*(table.name for table in self.tables), version_table]
-        usage = "" if schema is None else f"GRANT USAGE ON SCHEMA {_quoted(schema)} {to}"
+        usage = "" if schema is None else f"GRANT USAGE ON SCHEMA {quoted(schema)} {to}"
         return usage + "".join(
-            f"GRANT {rights} ON {_quoted(table, schema)} {to}"
-            for rights, table in zip(_RIGHTS, tables, strict=True)
+            f"GRANT {rights} ON {quoted(table, schema)} {to}"
+            for rights, table in zip(RIGHTS, tables, strict=True)
         )
 
     def identity(self, connection: Connection) -> tuple[Any, ...] | None:
@@ -308,18 +300,6 @@ def _part(document: ColumnElement[Any], name: str) -> ColumnElement[Any]:
 
 def _is(part: ColumnElement[Any], kind: str) -> ColumnElement[bool]:
     return func.jsonb_typeof(part) == literal_column(f"'{kind}'")
-
-
-def _quoted(name: Any, schema: str | None = None) -> str:
-    database: Any = dialect
-    quote = database().identifier_preparer.quote
-    return quote(name) if schema is None else f"{quote(schema)}.{quote(name)}"
-
-
-def _is_whole(name: str) -> Select[Any]:
-    """Whether an index can be used; nothing if there is none."""
-    indexes = table("pg_index", column("indisvalid"), column("indexrelid"))
-    return select(indexes.c.indisvalid).where(indexes.c.indexrelid == func.to_regclass(name))
 
 
 def _chained(statements: list[Any]) -> Any:

@@ -31,6 +31,7 @@ from sqlalchemy.exc import DBAPIError
 from cpstore.dialects.at_once import starts_piece
 from cpstore.dialects.base import Dialect, Mode
 from cpstore.dialects.keys import bound, number
+from cpstore.dialects.sqlite_health import SQLiteHealth
 from cpstore.errors import ConfigurationError, DatabaseBusyError
 from cpstore.models import Tables
 
@@ -47,7 +48,7 @@ _LOCKED = re.compile("database (table |schema )?is locked")
 """What SQLite says with these two codes, for Python 3.10, which tells no code."""
 
 
-class SQLite(Dialect):
+class SQLite(SQLiteHealth, Dialect):
     """What is different on SQLite."""
 
     name = "sqlite"

@@ -8,17 +8,20 @@ engine is followed.
 
 from __future__ import annotations
 
+from cpstore.migrations.health import Finding, aexamine, examine
 from cpstore.migrations.scripts import config, head, include_name, scripts
 from cpstore.migrations.sql import grants, sql
 from cpstore.migrations.status import State, Status
 from cpstore.migrations.steps import take_turn
 from cpstore.migrations.views import views_sql
+from cpstore.migrations.waiting import wait_for
 from cpstore.migrations.ways import (
     aadopt,
     acheck,
     acreate_views,
     acurrent,
     adopt,
+    adowngrade,
     adrop_views,
     amigrate,
     astamp,
@@ -26,6 +29,7 @@ from cpstore.migrations.ways import (
     check,
     create_views,
     current,
+    downgrade,
     drop_views,
     explain,
     migrate,
@@ -34,6 +38,7 @@ from cpstore.migrations.ways import (
 )
 
 __all__ = [
+    "Finding",
     "State",
     "Status",
     "aadopt",
@@ -41,7 +46,9 @@ __all__ = [
     "acreate_views",
     "acurrent",
     "adopt",
+    "adowngrade",
     "adrop_views",
+    "aexamine",
     "amigrate",
     "astamp",
     "aupgrade",
@@ -49,7 +56,9 @@ __all__ = [
     "config",
     "create_views",
     "current",
+    "downgrade",
     "drop_views",
+    "examine",
     "explain",
     "grants",
     "head",
@@ -61,4 +70,5 @@ __all__ = [
     "take_turn",
     "upgrade",
     "views_sql",
+    "wait_for",
 ]

@@ -11,8 +11,8 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from cpstore.dialects import Dialect, dialect_for
-from cpstore.errors import NotMigratedError
-from cpstore.migrations.scripts import config, resolved
+from cpstore.errors import NotMigratedError, UnknownRevisionError
+from cpstore.migrations.scripts import config, known, resolved
 from cpstore.migrations.status import FIRST, State, Status, placed, refusal, status_of
 from cpstore.models import models_of
 from cpstore.names import Names
@@ -21,6 +21,7 @@ __all__ = [
     "TURN_SECONDS",
     "adopt_on",
     "done",
+    "downgrade_on",
     "named_errors",
     "one_at_a_time",
     "speak",
@@ -79,6 +80,26 @@ def upgrade_on(connection: Connection, names: Names, revision: str) -> None:
     names = placed(connection, names)
     speak(connection.dialect.name, names).make_schema(connection)
     command.upgrade(config(connection, names), revision)
+
+
+def downgrade_on(connection: Connection, names: Names, revision: str) -> None:
+    """Undo migrations down to a revision, or all of them: `base`.
+
+    Raises:
+        CpstoreError: The database is not one that the scripts can downgrade.
+        UnknownRevisionError: It is at an older revision, or this cpstore knows no such revision.
+    """
+    status = status_of(connection, names)
+    goal = resolved(revision)
+    if status.revision is None:
+        raise refusal(status) or NotMigratedError()
+    if refused := refusal(status):
+        raise refused
+    if goal != "base" and known().index(goal) > known().index(status.revision):
+        raise UnknownRevisionError(
+            f"The database is at revision {status.revision}, below {goal}: `cpstore db upgrade` leads up."
+        )
+    command.downgrade(config(connection, placed(connection, names)), goal)
 
 
 def stamp_on(connection: Connection, names: Names, revision: str) -> None:

@@ -28,13 +28,14 @@ __all__ = ["AsyncTarget", "Target", "arun", "reading", "run", "turn", "writing"]
 T = TypeVar("T")
 On = Engine | Connection
 Target = str | URL | Engine | Connection
+Make = Callable[..., engines.Engines]
 AsyncTarget = str | URL | AsyncEngine | AsyncConnection
 
 _PAUSE_SECONDS = 0.05
 
 
-def run(target: Target, work: Callable[[On], T]) -> T:
-    """Do something on a target; a URL leads to an engine that is disposed afterwards.
+def run(target: Target, work: Callable[[On], T], make: Make = engines.from_url) -> T:
+    """Do something on a target; a URL leads to an engine, as `make` makes it, that is disposed afterwards.
 
     Raises:
         AsyncOnlyError: The URL's driver is async, and this thread runs an event loop.
@@ -44,7 +45,7 @@ def run(target: Target, work: Callable[[On], T]) -> T:
         return work(target)
     if not isinstance(target, (str, URL)):
         raise ConfigurationError(f"Pass a URL, an engine or a connection, not {type(target).__name__}")
-    made = engines.from_url(target, pooler=True)  # there may be one, and nothing here is done twice
+    made = make(target, pooler=True)  # there may be one, and nothing here is done twice
     if made.sync is not None:
         try:
             return work(made.sync)
@@ -56,13 +57,13 @@ def run(target: Target, work: Callable[[On], T]) -> T:
     return asyncio.run(_disposed(made.asynchronous, work))
 
 
-async def arun(target: AsyncTarget, work: Callable[[On], T]) -> T:
+async def arun(target: AsyncTarget, work: Callable[[On], T], make: Make = engines.from_url) -> T:
     """Async version of :func:`run`."""
     if isinstance(target, AsyncEngine):
         return await greenlet_spawn(work, target.sync_engine)
     if isinstance(target, AsyncConnection):
         return await target.run_sync(work)
-    return await asyncio.to_thread(run, target, work)
+    return await asyncio.to_thread(run, target, work, make)
 
 
 async def _disposed(engine: AsyncEngine, work: Callable[[On], T]) -> T:

@@ -21,6 +21,7 @@ __all__ = [
     "acreate_views",
     "acurrent",
     "adopt",
+    "adowngrade",
     "adrop_views",
     "amigrate",
     "astamp",
@@ -28,6 +29,7 @@ __all__ = [
     "check",
     "create_views",
     "current",
+    "downgrade",
     "drop_views",
     "explain",
     "migrate",
@@ -89,6 +91,32 @@ async def aupgrade(
 ) -> None:
     """Async version of :func:`upgrade`."""
     await arun(target, partial(_upgrade, names=names_of(schema, prefix), revision=revision))
+
+
+def downgrade(target: Target, revision: str, *, schema: str | None = None, prefix: str = "") -> None:
+    """Undo migrations down to a revision, all or nothing.
+
+    Args:
+        target: A database URL, an engine, or a connection, in whose transaction all of it happens.
+        revision: The revision to go back to. `base`: the tables are dropped, with all that is in them.
+        schema: Where the tables are; None: where the connection looks for them.
+        prefix: What their names begin with.
+
+    Raises:
+        NotMigratedError: There are no tables.
+        MigrationTurnError: As :func:`upgrade`.
+        NewerDatabaseError: As :func:`upgrade`.
+        ForeignTablesError: As :func:`upgrade`.
+        UnknownRevisionError: This cpstore knows no such revision, or the database is below it.
+    """
+    run(target, partial(_downgrade, names=names_of(schema, prefix), revision=revision))
+
+
+async def adowngrade(
+    target: AsyncTarget, revision: str, *, schema: str | None = None, prefix: str = ""
+) -> None:
+    """Async version of :func:`downgrade`."""
+    await arun(target, partial(_downgrade, names=names_of(schema, prefix), revision=revision))
 
 
 def stamp(target: Target, revision: str, *, schema: str | None = None, prefix: str = "") -> None:
@@ -230,6 +258,11 @@ def _build_indexes(engine: Engine, names: Names) -> None:
             with holder.begin_nested():
                 pass  # the last result's portal goes, and with it a snapshot that the build would wait for
             indexes.build(connection, names)
+
+
+def _downgrade(on: Engine | Connection, names: Names, revision: str) -> None:
+    with writing(on, names) as connection:
+        steps.downgrade_on(connection, names, revision)
 
 
 def _stamp(on: Engine | Connection, names: Names, revision: str) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from importlib.resources import files
 from typing import Any
@@ -32,8 +31,7 @@ def application(saver: SQLAlchemySaver, token: str, *, database: str = "") -> AS
     """Give the ASGI application of the pages.
 
     Args:
-        saver: It only reads, and its serializer is a :class:`~cpstore.PlainSerializer`. It is closed when the
-            application ends.
+        saver: It only reads, and its serializer is a :class:`~cpstore.PlainSerializer`.
         token: The first part of every path: who does not know it is not let in.
         database: What the pages call the database, for people.
     """
@@ -44,8 +42,7 @@ def application(saver: SQLAlchemySaver, token: str, *, database: str = "") -> AS
     ]
     handlers: Any = {HTTPException: partial(_http_error, templates)}
     handlers |= {kind: partial(_error, templates) for kind in (CpstoreError, DBAPIError)}
-    inner = Starlette(routes=routes, exception_handlers=handlers, lifespan=partial(_lifespan, saver))
-    return Guard(inner, token)
+    return Guard(Starlette(routes=routes, exception_handlers=handlers), token)
 
 
 _PAGES: tuple[tuple[str, str, Page], ...] = (
@@ -57,10 +54,14 @@ _PAGES: tuple[tuple[str, str, Page], ...] = (
 )
 
 
-def environment(page: Callable[..., str], database: str) -> Environment:
+def environment(page: Callable[..., str], database: str, *, enable_async: bool = False) -> Environment:
     """Give the templates: all that is put into them is escaped, and what is missing is an error."""
     made = Environment(
-        loader=PackageLoader("cpstore.web"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+        loader=PackageLoader("cpstore.web"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        enable_async=enable_async,
     )
     made.globals.update(page=page, database=database, end=end)
     made.filters.update(number="{:,}".format, moment=_moment)
@@ -107,9 +108,3 @@ async def _http_error(templates: Environment, _request: Request, error: HTTPExce
 def _told(templates: Environment, title: str, message: str, status: int) -> Response:
     text = templates.get_template("error.html").render(title=title, message=message)
     return HTMLResponse(_encoded(text), status)
-
-
-@contextlib.asynccontextmanager
-async def _lifespan(saver: SQLAlchemySaver, _app: Starlette) -> AsyncIterator[None]:
-    yield
-    await saver.aclose()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from importlib.resources import files
 from typing import Any
 
@@ -22,9 +22,9 @@ __all__ = ["pages_of"]
 Change = Callable[[CheckpointTuple], CheckpointTuple]
 
 
-def pages_of(
+async def pages_of(
     saver: SQLAlchemySaver, thread_id: str, *, redact: bool = False, limit: int | None = None
-) -> Iterator[str]:
+) -> AsyncIterator[str]:
     """Give the parts of the file, one after the other: a long thread is never in memory as a whole.
 
     It has the tree, what changed at each checkpoint, and the state of the newest one of each namespace.
@@ -40,34 +40,38 @@ def pages_of(
         NotMigratedError: The tables are not there.
     """
     redaction = Redaction()
-    rows = tree_rows(list(saver.history(thread_id)))
+    rows = tree_rows([each async for each in saver.ahistory(thread_id)])
     if not rows:
         raise UnknownThreadError(f"There is no thread {thread_id!r}")
     shown = redaction.text(thread_id) if redact else thread_id
     change: Change = redaction.checkpoint if redact else lambda found: found
-    templates = environment(_nowhere, "")
+    templates = environment(_nowhere, "", enable_async=True)
     templates.globals["css"] = Markup(files("cpstore.web").joinpath("style.css").read_text("utf-8"))  # noqa: S704
     explained = rows if limit is None else rows[len(rows) - min(limit, len(rows)) :]
-    yield from templates.get_template("export.html").generate(
+    parts = templates.get_template("export.html").generate_async(
         thread=shown,
         redacted=redact,
         rows=rows,
         steps=_steps(saver, explained, change),
         left_out=len(rows) - len(explained),
     )
+    async for part in parts:
+        yield part
 
 
 def _nowhere(_page: str, **_asked: Any) -> str:
     return "#"
 
 
-def _steps(saver: SQLAlchemySaver, rows: list[TreeRow], change: Change) -> Iterator[dict[str, Any]]:
+async def _steps(
+    saver: SQLAlchemySaver, rows: list[TreeRow], change: Change
+) -> AsyncIterator[dict[str, Any]]:
     for row in rows:
-        found = _read(saver, row, row.shown["checkpoint_id"])
+        found = await _read(saver, row, row.shown["checkpoint_id"])
         if found is None:
             continue  # deleted meanwhile
         parent = row.shown["parent_checkpoint_id"]
-        before = None if parent is None else _read(saver, row, parent)
+        before = None if parent is None else await _read(saver, row, parent)
         yield {"row": row, **_step(change(found), before and change(before))}
 
 
@@ -78,6 +82,6 @@ def _step(found: CheckpointTuple, before: CheckpointTuple | None) -> dict[str, A
     return {"changes": changes, "state": shown_state(state)}
 
 
-def _read(saver: SQLAlchemySaver, row: TreeRow, checkpoint_id: str) -> CheckpointTuple | None:
+async def _read(saver: SQLAlchemySaver, row: TreeRow, checkpoint_id: str) -> CheckpointTuple | None:
     place = {name: row.shown[name] for name in ("thread_id", "checkpoint_ns")}
-    return saver.get_tuple({"configurable": {**place, "checkpoint_id": checkpoint_id}})
+    return await saver.aget_tuple({"configurable": {**place, "checkpoint_id": checkpoint_id}})

@@ -6,19 +6,16 @@ Only engines that are made here are configured here: those of an application sta
 from __future__ import annotations
 
 import asyncio
-import sqlite3
-import time
-from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sqlalchemy import URL, AsyncAdaptedQueuePool, Engine, QueuePool, create_engine, event, make_url
+from sqlalchemy import URL, AsyncAdaptedQueuePool, Engine, QueuePool, create_engine, make_url
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import AssertionPool, SingletonThreadPool, StaticPool
 
-from cpstore.dialects import BYTES
+from cpstore.engines.sessions import BUSY_SECONDS, configured
 from cpstore.errors import (
     ConfigurationError,
     MemoryDatabaseError,
@@ -30,6 +27,7 @@ from cpstore.errors import (
 __all__ = [
     "Engines",
     "capacity",
+    "check_file",
     "check_memory",
     "from_url",
     "has_sync",
@@ -55,9 +53,6 @@ _STATELESS: dict[str, dict[str, Any]] = {
     },
 }
 """By driver, what lets it leave nothing in a session: the next statement may run in another one."""
-
-_BUSY_SECONDS = 30
-_SQLITE_BUSY, _SQLITE_READONLY = 5, 8
 
 
 class Engines(NamedTuple):
@@ -103,11 +98,17 @@ def from_url(url: str | URL, *, pooler: bool = False, **options: Any) -> Engines
         ConfigurationError: As :func:`normalise`.
         MissingDriverError: The driver is not installed; the message names the extra that brings it.
     """
-    url = normalise(url)
+    return _engines(normalise(url), options, _STATELESS if pooler else {}, pooler)
+
+
+def _engines(
+    url: URL, options: dict[str, Any], arguments: dict[str, dict[str, Any]], pooler: bool = False
+) -> Engines:
+    """Make engines; `arguments` has what each driver is given beside the options."""
     sync = url if url.drivername in _SYNC else _sync_twin(url, options)
     return Engines(
-        None if sync is None else _make_sync(sync, pooler, _options(sync, QueuePool, pooler, options)),
-        _make_async(url, pooler, _options(url, AsyncAdaptedQueuePool, pooler, options))
+        None if sync is None else _make_sync(sync, pooler, _options(sync, QueuePool, arguments, options)),
+        _make_async(url, pooler, _options(url, AsyncAdaptedQueuePool, arguments, options))
         if url.drivername in _ASYNC
         else None,
     )
@@ -122,8 +123,14 @@ def has_sync(url: str | URL) -> bool:
     return normalise(url).drivername in _SYNC
 
 
-def read_only(url: str | URL) -> Engines:
-    """Make engines as :func:`from_url` does, which can only read.
+def read_only(url: str | URL, *, pooler: bool = False, whole_session: bool = False) -> Engines:
+    """Make engines as :func:`from_url` does, which can only read; a replica is good enough for them.
+
+    Args:
+        url: The database.
+        pooler: As for :func:`from_url`.
+        whole_session: Say it to PostgreSQL as the session begins (`default_transaction_read_only`), and not
+            only for each transaction. Behind a transaction pooler, which refuses that, it is not said.
 
     Raises:
         UnknownSourceError: It is an SQLite file that does not exist, which would be made.
@@ -133,7 +140,32 @@ def read_only(url: str | URL) -> Engines:
     url = normalise(url)
     if url.get_backend_name() == "sqlite":
         return from_url(url if is_memory(url) else _unwritable(url))
-    return from_url(url, execution_options={"postgresql_readonly": True})
+    options = {"execution_options": {"postgresql_readonly": True}}
+    if whole_session and not pooler:
+        return _engines(url, options, _only_reading(url))
+    return from_url(url, pooler=pooler, **options)
+
+
+def _only_reading(url: URL) -> dict[str, dict[str, Any]]:
+    """Give, by driver, what makes every transaction of a session one that only reads."""
+    given = url.query.get("options", "")
+    said = [given] if isinstance(given, str) else [*given]
+    return {
+        "postgresql+psycopg": {"options": " ".join([*said, "-c default_transaction_read_only=on"]).strip()},
+        "postgresql+asyncpg": {"server_settings": {"default_transaction_read_only": "on"}},
+    }
+
+
+def check_file(url: str | URL) -> None:
+    """Refuse a URL of an SQLite file that does not exist, which connecting would make.
+
+    Raises:
+        UnknownSourceError: It is one.
+        ConfigurationError: As :func:`normalise`.
+    """
+    url = normalise(url)
+    if url.get_backend_name() == "sqlite" and not is_memory(url):
+        _unwritable(url)
 
 
 def _unwritable(url: URL) -> URL:
@@ -141,7 +173,9 @@ def _unwritable(url: URL) -> URL:
     if not name.startswith("file:"):
         file = Path(name)
         if not file.is_file():
-            raise UnknownSourceError(f"There is no file {name}")
+            raise UnknownSourceError(
+                f"There is no file {name}. Look at the URL; `cpstore db upgrade` makes a new database"
+            )
         url = url.set(database=file.resolve().as_uri())
     return url.update_query_dict({"mode": "ro", "uri": "true"})
 
@@ -156,7 +190,7 @@ def _make_sync(url: URL, pooler: bool, options: dict[str, Any]) -> Engine:
         engine = create_engine(url, **options)
     except ImportError as error:
         raise _missing_driver(url) from error
-    return _configured(engine, pooler)
+    return configured(engine, pooler)
 
 
 def _make_async(url: URL, pooler: bool, options: dict[str, Any]) -> AsyncEngine:
@@ -164,7 +198,7 @@ def _make_async(url: URL, pooler: bool, options: dict[str, Any]) -> AsyncEngine:
         engine = create_async_engine(url, **options)
     except ImportError as error:
         raise _missing_driver(url) from error
-    _configured(engine.sync_engine, pooler)
+    configured(engine.sync_engine, pooler)
     return engine
 
 
@@ -221,7 +255,9 @@ def capacity(pool: Any) -> int | None:
     return 1 if isinstance(pool, (StaticPool, AssertionPool)) else None
 
 
-def _options(url: URL, pool: type[QueuePool], pooler: bool, options: dict[str, Any]) -> dict[str, Any]:
+def _options(
+    url: URL, pool: type[QueuePool], arguments: dict[str, dict[str, Any]], options: dict[str, Any]
+) -> dict[str, Any]:
     """Give our options for an engine below the caller's.
 
     A memory database has one connection, which callers take in turn, from any thread. A unit of work ends its
@@ -231,95 +267,15 @@ def _options(url: URL, pool: type[QueuePool], pooler: bool, options: dict[str, A
     """
     unasked = {"pool_reset_on_return": None, "pool_use_lifo": True}
     alone = {"poolclass": pool, "pool_size": 1, "max_overflow": 0} if is_memory(url) else {}
-    arguments = _connect_args(url, pooler) | options.get("connect_args", {})
-    return unasked | alone | options | {"connect_args": arguments}
+    given = _connect_args(url) | arguments.get(url.drivername, {}) | options.get("connect_args", {})
+    return unasked | alone | options | {"connect_args": given}
 
 
-def _connect_args(url: URL, pooler: bool) -> dict[str, Any]:
+def _connect_args(url: URL) -> dict[str, Any]:
     if url.get_backend_name() == "sqlite":
         threads = {"check_same_thread": False} if is_memory(url) else {}
         # Wait for another writer rather than fail: a write of ours takes milliseconds, a migration seconds.
-        return threads if "timeout" in url.query else {**threads, "timeout": _BUSY_SECONDS}
+        return threads if "timeout" in url.query else {**threads, "timeout": BUSY_SECONDS}
     # What is one statement is most of what a saver does: it needs no transaction, and none to be left again;
     # and it is done again, so it is prepared the first time.
-    ours = {"autocommit": True, "prepare_threshold": 0}
-    arguments = ours if url.drivername == "postgresql+psycopg" else {}
-    return arguments | (_STATELESS[url.drivername] if pooler else {})
-
-
-def _configured(engine: Engine, pooler: bool) -> Engine:
-    if engine.dialect.name == "sqlite" and engine.url.query.get("mode") != "ro":
-        event.listen(engine, "connect", _configure_sqlite)
-    if engine.dialect.name == "postgresql" and not pooler:
-        event.listen(engine, "connect", _configure_postgresql)
-    if engine.url.drivername == "postgresql+psycopg":
-        _ask_for_bytes(engine.dialect)
-    return engine
-
-
-def _ask_for_bytes(dialect: Any) -> None:
-    """Let PostgreSQL send blobs as they are: psycopg asks for text, which is twice as long, unless told.
-
-    A listener would do it as well, and make SQLAlchemy look for others at each step of each statement.
-    """
-    made_of = (_AsksForBytes, dialect.execution_ctx_cls)
-    dialect.execution_ctx_cls = type(_AsksForBytes.__name__, made_of, {})
-
-
-class _AsksForBytes:
-    """What is added to the execution context of a dialect of psycopg."""
-
-    cursor: Any
-    execution_options: Mapping[str, Any]
-
-    def pre_exec(self) -> None:
-        """Choose the format, when the cursor is there and its statement not sent."""
-        super().pre_exec()  # type: ignore[misc]
-        if self.execution_options.get(BYTES):
-            getattr(self.cursor, "_cursor", self.cursor).format = 1  # psycopg.pq.Format.BINARY
-
-
-def _configure_postgresql(connection: Any, _record: Any) -> None:
-    """Let the server plan a prepared statement once.
-
-    Left to itself it compares estimates, and may plan a read of one checkpoint anew each time, which takes
-    longer than to read it. All of our statements look rows up by their keys: which ones makes no other plan.
-    """
-    cursor = connection.cursor()
-    cursor.execute("SET plan_cache_mode = force_generic_plan")
-    cursor.close()
-    connection.commit()  # or it would be gone with the first rollback
-
-
-def _configure_sqlite(connection: Any, _record: Any) -> None:
-    cursor = connection.cursor()
-    _use_write_ahead_log(cursor)
-    # A checkpoint that `put` returned for must survive a power cut. NORMAL may lose the last ones of a WAL.
-    cursor.execute("PRAGMA synchronous = FULL")
-    cursor.close()
-
-
-def _use_write_ahead_log(cursor: Any) -> None:
-    """Let readers and the writer work at the same time; the file remembers it.
-
-    The busy timeout does not cover this change, and processes that start together all try it.
-    """
-    deadline = time.monotonic() + _BUSY_SECONDS
-    while _journal_mode(cursor) == "delete":
-        try:
-            cursor.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError as error:
-            # Python 3.10 does not tell the code.
-            code = getattr(error, "sqlite_errorcode", _SQLITE_BUSY) & 0xFF
-            if code == _SQLITE_READONLY:
-                return
-            if code != _SQLITE_BUSY or time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
-        else:
-            return
-
-
-def _journal_mode(cursor: Any) -> Any:
-    cursor.execute("PRAGMA journal_mode")
-    return cursor.fetchone()[0]
+    return {"autocommit": True, "prepare_threshold": 0} if url.drivername == "postgresql+psycopg" else {}
