@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 from uuid import uuid4
 
 from langgraph.graph import END, START, StateGraph
+from sqlalchemy import make_url
 
 from cpstore import SQLAlchemySaver
 
@@ -244,6 +245,10 @@ def tell(url: str, log: WorkLog) -> None:
         print("  both branches live on: each was approved, neither saw the other")
         print("\n(d) The history of the thread")
         show_tree(graph, config, heads)
+    shown = make_url(url).render_as_string()  # without the password
+    print("\nLook at it")
+    print(f"  cpstore tree {config['configurable']['thread_id']} --url {shown}")
+    print(f"  cpstore web --url {shown}")
 
 
 def show_tree(graph: CompiledStateGraph[Any], config: RunnableConfig, heads: list[StateSnapshot]) -> None:

@@ -78,6 +78,7 @@ ROOMS: dict[str, set[str]] = {
     },
     "cli": {
         *(
+            "archive",
             "engines",
             "errors",
             "migrations",
