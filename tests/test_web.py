@@ -8,12 +8,12 @@ from base64 import b64encode
 from html import unescape
 from typing import TYPE_CHECKING, Any
 
+import httpx
 import pytest
 from langchain_core.messages import AIMessage
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.types import Interrupt
 from sqlalchemy import insert
-from starlette.testclient import TestClient
 
 from cpstore import Checkpoint, PlainSerializer, SQLAlchemySaver, UnknownThreadError, engines
 from cpstore.web import application, pages_of
@@ -37,10 +37,27 @@ def reader(dialect_url: str) -> Iterator[SQLAlchemySaver]:
     made.sync.dispose()
 
 
+class Client:
+    """Asks an application without a server in between, each time in an event loop of its own."""
+
+    def __init__(self, saver: SQLAlchemySaver) -> None:
+        app: Any = application(saver, TOKEN, database="the database")
+        self._transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+
+    def request(self, method: str, path: str, **options: Any) -> httpx.Response:
+        async def answered() -> httpx.Response:
+            async with httpx.AsyncClient(transport=self._transport, base_url="http://127.0.0.1") as client:
+                return await client.request(method, path, **options)
+
+        return asyncio.run(answered())
+
+    def get(self, path: str, **options: Any) -> httpx.Response:
+        return self.request("GET", path, **options)
+
+
 @pytest.fixture
-def client(reader: SQLAlchemySaver) -> Iterator[TestClient]:
-    with TestClient(application(reader, TOKEN, database="the database"), base_url="http://127.0.0.1") as made:
-        yield made
+def client(reader: SQLAlchemySaver) -> Client:
+    return Client(reader)
 
 
 def file_of(saver: SQLAlchemySaver, thread_id: str = THREAD, **options: Any) -> str:
@@ -56,13 +73,13 @@ def links(text: str, page: str) -> list[str]:
     return [unescape(each) for each in re.findall(r'href="([^"]+)"', text) if f"{ROOT}{page}?" in each]
 
 
-def shown(client: TestClient, page: str, **asked: str) -> str:
+def shown(client: Client, page: str, **asked: str) -> str:
     answer = client.get(ROOT + page, params=asked)
     assert answer.status_code == 200, answer.text
     return answer.text
 
 
-def test_threads_are_shown_with_their_activity_and_size(client: TestClient, keeper: SQLAlchemySaver) -> None:
+def test_threads_are_shown_with_their_activity_and_size(client: Client, keeper: SQLAlchemySaver) -> None:
     tell(keeper)
     text = shown(client, "")
     assert len(links(text, "thread")) == 3
@@ -74,7 +91,7 @@ def test_threads_are_shown_with_their_activity_and_size(client: TestClient, keep
     assert "the database" in text
 
 
-def test_threads_are_found_by_a_part_of_their_id(client: TestClient, keeper: SQLAlchemySaver) -> None:
+def test_threads_are_found_by_a_part_of_their_id(client: Client, keeper: SQLAlchemySaver) -> None:
     for number in range(60):
         put(keeper, number + 1, None, {"a": 1}, thread_id=f"user-{number % 2}-{number}")
     page = shown(client, "", q="user-1-")
@@ -86,11 +103,11 @@ def test_threads_are_found_by_a_part_of_their_id(client: TestClient, keeper: SQL
     assert "No thread whose id contains “nobody”" in shown(client, "", q="nobody")
 
 
-def test_without_threads_there_is_a_page(client: TestClient) -> None:
+def test_without_threads_there_is_a_page(client: Client) -> None:
     assert "There are no threads" in shown(client, "")
 
 
-def test_the_tree_of_a_thread_leads_to_its_checkpoints(client: TestClient, keeper: SQLAlchemySaver) -> None:
+def test_the_tree_of_a_thread_leads_to_its_checkpoints(client: Client, keeper: SQLAlchemySaver) -> None:
     tell(keeper)
     text = shown(client, "thread", thread=THREAD)
     graph = re.findall(r'<td class="graph"[^>]*>([^<]*)</td>', text)
@@ -102,7 +119,7 @@ def test_the_tree_of_a_thread_leads_to_its_checkpoints(client: TestClient, keepe
     assert text.count(">failed</span>") == 2  # in the tree, and where the newest are
 
 
-def test_a_state_shows_messages_writes_and_interrupts(client: TestClient, keeper: SQLAlchemySaver) -> None:
+def test_a_state_shows_messages_writes_and_interrupts(client: Client, keeper: SQLAlchemySaver) -> None:
     tell(keeper)
     text = shown(client, "checkpoint", thread=THREAD, id=id_of(5))
     assert text.count('class="message') == 3
@@ -113,7 +130,7 @@ def test_a_state_shows_messages_writes_and_interrupts(client: TestClient, keeper
 
 
 def test_a_difference_shows_what_was_appended_and_what_changed(
-    client: TestClient, keeper: SQLAlchemySaver
+    client: Client, keeper: SQLAlchemySaver
 ) -> None:
     tell(keeper)
     page = shown(client, "checkpoint", thread=THREAD, id=id_of(7))
@@ -127,7 +144,7 @@ def test_a_difference_shows_what_was_appended_and_what_changed(
     assert "both have the same values" in same
 
 
-def test_storage_is_shown_by_channel(client: TestClient, keeper: SQLAlchemySaver) -> None:
+def test_storage_is_shown_by_channel(client: Client, keeper: SQLAlchemySaver) -> None:
     tell(keeper)
     text = shown(client, "storage", thread=THREAD)
     (taken,) = keeper.storage(thread_ids=[THREAD])
@@ -136,7 +153,7 @@ def test_storage_is_shown_by_channel(client: TestClient, keeper: SQLAlchemySaver
 
 
 def test_what_is_stored_is_shown_and_never_run(
-    client: TestClient, keeper: SQLAlchemySaver, reader: SQLAlchemySaver
+    client: Client, keeper: SQLAlchemySaver, reader: SQLAlchemySaver
 ) -> None:
     evil = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'`{{ 7 * 7 }}"
     at = put(keeper, 1, None, {evil: [AIMessage(evil, id=evil, name=evil)], "dict": {evil: evil}}, x=evil)
@@ -157,7 +174,7 @@ def test_what_is_stored_is_shown_and_never_run(
 
 
 @pytest.mark.parametrize("thread_id", [ODD, "%2F", "a+b", "..", "\x1b[2J", "日本語", " "])
-def test_every_id_leads_to_its_page(client: TestClient, keeper: SQLAlchemySaver, thread_id: str) -> None:
+def test_every_id_leads_to_its_page(client: Client, keeper: SQLAlchemySaver, thread_id: str) -> None:
     put(keeper, 1, None, {"a": ["x" * 99]}, thread_id=thread_id, namespace="node:1|inner/2")
     (thread,) = links(shown(client, ""), "thread")
     page = client.get(thread)
@@ -165,7 +182,7 @@ def test_every_id_leads_to_its_page(client: TestClient, keeper: SQLAlchemySaver,
     assert {each.status_code for each in (page, *found)} == {200}
 
 
-def test_half_a_character_is_shown_as_an_escape(client: TestClient, keeper: SQLAlchemySaver) -> None:
+def test_half_a_character_is_shown_as_an_escape(client: Client, keeper: SQLAlchemySaver) -> None:
     put(keeper, 1, None, {"a": "half \ud800 of it"})
     assert r"half \ud800 of it" in shown(client, "checkpoint", thread=THREAD, id=id_of(1))
 
@@ -180,13 +197,13 @@ class Sealed(SerializerProtocol):
         raise NotImplementedError
 
 
-def test_values_that_nobody_can_read_are_named(client: TestClient, database: Engine) -> None:
+def test_values_that_nobody_can_read_are_named(client: Client, database: Engine) -> None:
     put(SQLAlchemySaver(database, serde=Sealed()), 1, None, {"a": [1]})
     assert "not shown: encrypted, 6 bytes" in shown(client, "checkpoint", thread=THREAD, id=id_of(1))
 
 
 def test_a_value_that_is_long_or_deep_or_wide_is_shown_in_part(
-    client: TestClient, keeper: SQLAlchemySaver
+    client: Client, keeper: SQLAlchemySaver
 ) -> None:
     deep: Any = "bottom"
     for _ in range(100):
@@ -202,7 +219,7 @@ def test_a_value_that_is_long_or_deep_or_wide_is_shown_in_part(
 CHECKPOINTS = 10_000
 
 
-def test_a_thread_of_ten_thousand_checkpoints(client: TestClient, database: Engine) -> None:
+def test_a_thread_of_ten_thousand_checkpoints(client: Client, database: Engine) -> None:
     """One line of it: each hangs on the one before, so nothing may call itself for each of them."""
     rows = [
         {
@@ -232,23 +249,23 @@ def test_a_thread_of_ten_thousand_checkpoints(client: TestClient, database: Engi
 @pytest.mark.parametrize(
     "path", ["/", "/thread", "/wrong/", "/style.css", f"/{TOKEN}", f"/{TOKEN}x/", f"//{TOKEN}/"]
 )
-def test_without_the_token_there_is_nothing(client: TestClient, path: str) -> None:
+def test_without_the_token_there_is_nothing(client: Client, path: str) -> None:
     answer = client.get(path)
     assert (answer.status_code, answer.text) == (404, "Not found")
 
 
 @pytest.mark.parametrize("host", ["example.org", "example.org:80", "127.0.0.1.example.org", ""])
-def test_another_name_of_this_machine_is_refused(client: TestClient, host: str) -> None:
+def test_another_name_of_this_machine_is_refused(client: Client, host: str) -> None:
     assert client.get(ROOT, headers={"host": host}).status_code == 400
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:8000", "localhost", "[::1]:8000"])
-def test_this_machine_is_let_in(client: TestClient, host: str) -> None:
+def test_this_machine_is_let_in(client: Client, host: str) -> None:
     assert client.get(ROOT, headers={"host": host}).status_code == 200
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
-def test_nothing_but_reading_is_allowed(client: TestClient, method: str) -> None:
+def test_nothing_but_reading_is_allowed(client: Client, method: str) -> None:
     assert client.request(method, ROOT).status_code == 405
 
 
@@ -273,7 +290,7 @@ def test_nothing_but_reading_is_allowed(client: TestClient, method: str) -> None
     ],
 )
 def test_every_answer_has_a_strict_policy(
-    client: TestClient, keeper: SQLAlchemySaver, page: str, status: int
+    client: Client, keeper: SQLAlchemySaver, page: str, status: int
 ) -> None:
     tell(keeper)
     answer = client.get(ROOT + page)
@@ -289,8 +306,7 @@ def test_every_answer_has_a_strict_policy(
 
 def test_a_database_without_tables_says_what_to_do(empty: Engine) -> None:
     saver = SQLAlchemySaver(empty, serde=PlainSerializer())
-    with TestClient(application(saver, TOKEN), base_url="http://127.0.0.1") as client:
-        answer = client.get(ROOT)
+    answer = Client(saver).get(ROOT)
     assert answer.status_code == 503
     assert "upgrade" in answer.text
 
