@@ -16,7 +16,7 @@ from sqlalchemy import URL, Engine, QueuePool, create_engine
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from cpstore import SQLAlchemySaver
-from tests import pooler, postgres
+from tests import looked_at, pooler, postgres
 from tests.ways import WAYS, Dialect, Door, Way
 
 if TYPE_CHECKING:
@@ -259,3 +259,11 @@ def stranger(dialect_url: str) -> Iterator[SQLAlchemySaver]:
     engine = create_engine(dialect_url)
     yield SQLAlchemySaver(engine)
     engine.dispose()
+
+
+@pytest.fixture
+def told(dialect_url: str) -> str:
+    """The URL of a database with threads to look at."""
+    with SQLAlchemySaver.from_url(dialect_url) as saver:
+        looked_at.tell(saver)
+    return dialect_url

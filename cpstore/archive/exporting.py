@@ -23,13 +23,15 @@ Lines = Generator[Call | str, Any, int]
 
 def export_steps(door: Door, threads: Sequence[str] | None) -> Lines:
     """Export threads; None: all."""
-    yield HEAD
     if threads is not None:
+        yield from call(door, ops.all_thread_ids, None, 1)  # an error comes before the first line
+        yield HEAD
         for thread_id in dict.fromkeys(threads):
             if not (yield from _thread(door, thread_id)):
                 raise UnknownThreadError(f"There is no thread {thread_id!r}.")
         return 0
     found = yield from call(door, ops.all_thread_ids, None, _THREADS)
+    yield HEAD
     while found:
         for thread_id in found:
             yield from _thread(door, thread_id)

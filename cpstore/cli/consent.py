@@ -11,13 +11,18 @@ from cpstore.cli.output import Form, note, show_document, show_text
 from cpstore.plans import Removed
 from cpstore.reports import size_text
 
-__all__ = ["agreed", "consenting", "removed_document", "removed_text", "show_removed"]
+__all__ = ["agreed", "can_ask", "consenting", "removed_document", "removed_text", "show_removed"]
 
 
 def consenting(command: Any) -> Any:
     """Give a command the options `--yes` and `--dry-run`."""
     yes = click.option("--yes", is_flag=True, help="Do not ask.")
     return click.option("--dry-run", is_flag=True, help="Only say what would be done.")(yes(command))
+
+
+def can_ask() -> bool:
+    """Tell whether somebody sits at a terminal."""
+    return sys.stdin.isatty()
 
 
 def agreed(told: str, *, yes: bool) -> bool:
@@ -29,10 +34,8 @@ def agreed(told: str, *, yes: bool) -> bool:
     note(told)
     if yes:
         return True
-    if not sys.stdin.isatty():
-        raise click.UsageError(
-            "Nobody can be asked here: pass --yes, or --dry-run to see what would be done."
-        )
+    if not can_ask():
+        raise click.ClickException("Nobody can be asked here: pass --yes, or --dry-run to see what goes.")
     return click.confirm("Go on?", err=True)
 
 

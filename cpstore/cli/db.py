@@ -9,7 +9,7 @@ import click
 
 from cpstore import engines, migrations
 from cpstore.cli.consent import agreed, consenting
-from cpstore.cli.output import Form, formed, note, show_documents, show_table, show_text
+from cpstore.cli.output import Form, formed, note, show_document, show_documents, show_table, show_text
 from cpstore.cli.places import Place, looking, place_options, prefix_option, schema_option, url_option
 from cpstore.migrations import State, Status
 from cpstore.reports import StorageSum, size_text
@@ -36,22 +36,24 @@ def upgrade(url: str, schema: str | None, prefix: str, revision: str) -> None:
 
 @db.command()
 @place_options
-def current(url: str, schema: str | None, prefix: str) -> None:
+@formed
+def current(url: str, schema: str | None, prefix: str, form: Form) -> None:
     """Print the revision that the database has."""
-    _show(migrations.check(url, schema=schema, prefix=prefix))
+    _show(migrations.check(url, schema=schema, prefix=prefix), form)
 
 
 @db.command()
 @place_options
+@formed
 @click.pass_context
-def check(context: click.Context, url: str, schema: str | None, prefix: str) -> None:
+def check(context: click.Context, url: str, schema: str | None, prefix: str, form: Form) -> None:
     """Tell by the exit code how the database stands to this cpstore.
 
     0: current. 3: behind, or not migrated (run `cpstore db upgrade`). 4: ahead (written by a newer cpstore).
     5: not ours, or incomplete.
     """
     status = migrations.check(url, schema=schema, prefix=prefix)
-    _show(status)
+    _show(status, form)
     context.exit(_EXIT_CODES.get(status.state, _NOT_OURS))
 
 
@@ -89,15 +91,18 @@ async def _total(place: Place) -> dict[str, Any]:
 
 @db.command()
 @place_options
+@formed
 @click.option("--timeout", default=60.0, show_default=True, metavar="SECONDS", help="How long to wait.")
 @click.pass_context
-def wait(context: click.Context, url: str, schema: str | None, prefix: str, timeout: float) -> None:
+def wait(
+    context: click.Context, url: str, schema: str | None, prefix: str, form: Form, timeout: float
+) -> None:
     """Wait until the database answers and is current. The exit codes are those of check.
 
     1: it did not answer in time.
     """
     status = migrations.wait_for(url, timeout=timeout, schema=schema, prefix=prefix)
-    _show(status)
+    _show(status, form)
     context.exit(_EXIT_CODES.get(status.state, _NOT_OURS))
 
 
@@ -172,7 +177,10 @@ def views(url: str, schema: str | None, prefix: str, drop: bool, as_sql: bool) -
         migrations.create_views(url, schema=schema, prefix=prefix)
 
 
-def _show(status: Status) -> None:
+def _show(status: Status, form: Form = "text") -> None:
+    if form != "text":
+        show_document({**status._asdict(), "state": status.state.value, "tables": list(status.tables)}, form)
+        return
     found = status.revision or status.state.value
     if status.revision == status.head:
         click.echo(f"{found} (newest)")

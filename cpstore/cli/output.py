@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.util import find_spec
@@ -81,7 +82,7 @@ def _show_rich(heads: Sequence[str], rows: list[list[str]], numbers: Sequence[st
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, header_style="bold", pad_edge=False)
+    table = Table(box=None, header_style="" if os.environ.get("NO_COLOR") else "bold", pad_edge=False)
     for head in heads:
         table.add_column(head, justify="right" if head in numbers else "left", overflow="fold")
     for row in rows:

@@ -9,12 +9,14 @@ from sqlalchemy import URL, Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from cpstore import engines
-from cpstore.errors import CpstoreError, UnknownSourceError
+from cpstore.errors import UnknownSourceError
 from cpstore.migrations.status import State, Status, status_of
 from cpstore.migrations.targets import reading, run
 from cpstore.names import Names, names_of
 
-__all__ = ["wait_for"]
+__all__ = ["pause", "wait_for"]
+
+pause = time.sleep
 
 _PAUSE_SECONDS = 0.5
 
@@ -45,15 +47,10 @@ def wait_for(
             status = run(target, partial(_look, names=names), engines.read_only)
             if late or status.state is State.CURRENT:
                 return status
-        except UnknownSourceError:
+        except (DBAPIError, OSError, UnknownSourceError):
             if late:
                 raise
-        except CpstoreError:
-            raise
-        except (DBAPIError, OSError):
-            if late:
-                raise
-        time.sleep(_PAUSE_SECONDS)
+        pause(_PAUSE_SECONDS)
 
 
 def _look(on: Engine | Connection, names: Names) -> Status:
