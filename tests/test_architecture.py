@@ -74,19 +74,8 @@ ROOMS: dict[str, set[str]] = {
         *("models", "ops", "places", "records", "saver", "sqlalchemy", *ABOVE),
     },
     "cli": {
-        *(
-            "engines",
-            "errors",
-            "migrations",
-            "names",
-            "plans",
-            "reports",
-            "saver",
-            "serde",
-            "summaries",
-            "transfer",
-        ),
-        *("trees", "sqlalchemy", *ABOVE),
+        *("archive", "engines", "errors", "migrations", "names", "plans", "reports", "saver", "serde"),
+        *("summaries", "transfer", "trees", "sqlalchemy", *ABOVE),
     },
     "": {"engines", "errors", "metadata", "models", "plans", "saver", "serde", "storage", "summaries"},
 }
