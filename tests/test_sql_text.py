@@ -95,6 +95,8 @@ CALLS: dict[str, Callable[[SQLAlchemySaver], Any]] = {
     "get_delta_channel_history": delta_history,
     "history": lambda saver: list(saver.history(name("thread"), checkpoint_ns=name("namespace"))),
     "list_threads": list_threads,
+    "storage": lambda saver: list(saver.storage(thread_ids=[name("thread")])),
+    "storage, all threads": lambda saver: list(saver.storage()),
     "copy_thread": lambda saver: saver.copy_thread(name("thread"), name("copy")),
     "copy_thread, a chain": lambda saver: saver.copy_thread(
         name("thread"), name("chain"), checkpoint_id=ROOT
@@ -103,6 +105,8 @@ CALLS: dict[str, Callable[[SQLAlchemySaver], Any]] = {
     "prune, all": lambda saver: saver.prune([name("copy"), name("chain")], strategy="delete"),
     "retention": lambda saver: saver.retention(thread_ids=[name("thread")], keep=1),
     "retention, all threads": lambda saver: saver.retention(keep=1, after=name("a thread")),
+    "sweep": lambda saver: saver.sweep(thread_ids=[name("thread")]),
+    "sweep, all threads": lambda saver: saver.sweep(),
     "delete_for_runs": lambda saver: saver.delete_for_runs([name("run")]),
     "delete_thread": lambda saver: saver.delete_thread(name("thread")),
 }

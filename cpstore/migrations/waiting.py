@@ -33,10 +33,10 @@ def wait_for(
         prefix: What their names begin with.
 
     Returns:
-        How it stands in the end: not current, if it was not within that time.
+        The status in the end, which is not current if it was not within that time.
 
     Raises:
-        DBAPIError: It did not answer within that time; from asyncpg, an OSError.
+        sqlalchemy.exc.DBAPIError: It did not answer within that time; from asyncpg, an OSError.
         UnknownSourceError: It is an SQLite file that was not there within that time.
     """
     names = names_of(schema, prefix)
