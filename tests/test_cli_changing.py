@@ -47,13 +47,13 @@ def strays(url: str) -> None:
     engine.dispose()
 
 
-@pytest.mark.parametrize("answer", ["n\n", "\n"])
+@pytest.mark.parametrize("answer", ["n\n", "\n", ""])
 @pytest.mark.parametrize("command", EACH, ids=lambda command: command[0])
 def test_who_does_not_say_yes_keeps_all(told: str, command: tuple[str, ...], answer: str) -> None:
     strays(told)
     before = counts(told)
     found = run(*command, url=told, answer=answer)
-    assert (found.code, found.out.removeprefix(answer)) == (0, "")  # some versions of click echo it there
+    assert (found.code, found.out) == (0, "")
     assert "Go on? [y/N]" in found.err
     assert "Nothing was" in found.err
     assert counts(told) == before
@@ -84,8 +84,8 @@ def test_a_dry_run_changes_nothing(told: str, command: tuple[str, ...]) -> None:
 
 def test_delete(told: str) -> None:
     found = run("delete", THREAD, url=told, answer="y\n")
-    assert found.err.startswith(f"This deletes {ALL}\nGo on? [y/N]: ")
-    assert found.out.endswith(f"Deleted {ALL}\n")
+    assert found.err == f"This deletes {ALL}\nGo on? [y/N]: "
+    assert found.out == f"Deleted {ALL}\n"
     assert sorted(counts(told)) == ["\x1b[2Jodd\n", "other"]
     assert "There is no thread" in refusal("delete", "other", THREAD, "--yes", url=told)
     assert "other" in counts(told)

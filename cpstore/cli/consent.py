@@ -36,7 +36,9 @@ def agreed(told: str, *, yes: bool) -> bool:
         return True
     if not can_ask():
         raise click.ClickException("Nobody can be asked here: pass --yes, or --dry-run to see what goes.")
-    return click.confirm("Go on?", err=True)
+    # Not click.confirm: some versions of it write a part of the question to stdout.
+    click.echo("Go on? [y/N]: ", nl=False, err=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def removed_text(removed: Removed, verb: str) -> str:
