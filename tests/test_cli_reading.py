@@ -165,6 +165,13 @@ def test_wrong_urls(url: str, words: str) -> None:
     assert "secret" not in told
 
 
+def test_a_missing_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "asyncpg", None)
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    assert "pip install 'cpstore[postgres]'" in refusal("threads", url="postgresql://user@host/name")
+    assert "pip install 'cpstore[asyncpg]'" in refusal("threads", url="postgresql+asyncpg://user@host/name")
+
+
 def test_two_forms_exclude_each_other(told: str) -> None:
     assert run("threads", "--json", "--jsonl", url=told).code == 2
 
@@ -310,7 +317,7 @@ def test_no_escape_of_a_name_reaches_a_terminal(told: str) -> None:
 
 
 def test_progress_is_for_terminals(told: str) -> None:
-    assert "3 threads" in on_terminal(told, "stats", "--json")
+    assert "\r1 threads" in on_terminal(told, "stats", "--json")
     assert run("stats", "--json", url=told).err == ""
 
 

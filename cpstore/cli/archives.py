@@ -15,7 +15,7 @@ import click
 
 from cpstore.archive import Imported, aexport_lines, aimport_lines
 from cpstore.cli import ids
-from cpstore.cli.output import counter, show_text
+from cpstore.cli.output import counting, show_text
 from cpstore.cli.places import Place, changing, looking, placed
 
 __all__ = ["export", "import_"]
@@ -42,14 +42,14 @@ def export(place: Place, output: Path | None, threads: tuple[str, ...]) -> None:
 
 
 async def _export(place: Place, threads: tuple[str, ...], file: TextIO) -> None:
-    tell, count = counter("lines"), 0
     async with looking(place) as saver:
         for thread_id in threads:
             await ids.require(saver, thread_id)
-        async for line in aexport_lines(saver, threads or None):
-            file.write(f"{line}\n")
-            count += 1
-            if count % 1000 == 0:
+        with counting("lines") as tell:
+            count = 0
+            async for line in aexport_lines(saver, threads or None):
+                file.write(f"{line}\n")
+                count += 1
                 tell(count)
 
 
