@@ -218,6 +218,18 @@ def test_options_of_the_url_stay(told: str) -> None:
     made.sync.dispose()
 
 
+@pytest.mark.parametrize("dialect", ["postgresql"], indirect=True)
+def test_behind_a_pooler_each_transaction_only_reads(told: str) -> None:
+    made = engines.read_only(told, pooler=True, whole_session=True)
+    assert made.sync is not None
+    with made.sync.execution_options(isolation_level="READ COMMITTED").connect() as connection:
+        names = ("default_transaction_read_only", "transaction_read_only")
+        asked = ", ".join(f"current_setting('{name}')" for name in names)
+        assert tuple(connection.exec_driver_sql(f"SELECT {asked}").one()) == ("off", "on")
+    made.sync.dispose()
+    assert run("threads", "--pooler", url=told).code == 0
+
+
 @pytest.fixture
 def reader(told: str, dialect: str) -> Iterator[str]:
     """A URL by which nobody could write: a role without rights, or a file without them."""
