@@ -165,6 +165,13 @@ def test_wrong_urls(url: str, words: str) -> None:
     assert "secret" not in told
 
 
+def test_a_missing_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "asyncpg", None)
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    assert "pip install 'cpstore[postgres]'" in refusal("threads", url="postgresql://user@host/name")
+    assert "pip install 'cpstore[asyncpg]'" in refusal("threads", url="postgresql+asyncpg://user@host/name")
+
+
 def test_two_forms_exclude_each_other(told: str) -> None:
     assert run("threads", "--json", "--jsonl", url=told).code == 2
 
@@ -209,6 +216,18 @@ def test_options_of_the_url_stay(told: str) -> None:
         asked = "SELECT current_setting('application_name'), current_setting('transaction_read_only')"
         assert tuple(connection.exec_driver_sql(asked).one()) == ("mine", "on")
     made.sync.dispose()
+
+
+@pytest.mark.parametrize("dialect", ["postgresql"], indirect=True)
+def test_behind_a_pooler_each_transaction_only_reads(told: str) -> None:
+    made = engines.read_only(told, pooler=True, whole_session=True)
+    assert made.sync is not None
+    with made.sync.execution_options(isolation_level="READ COMMITTED").connect() as connection:
+        names = ("default_transaction_read_only", "transaction_read_only")
+        asked = ", ".join(f"current_setting('{name}')" for name in names)
+        assert tuple(connection.exec_driver_sql(f"SELECT {asked}").one()) == ("off", "on")
+    made.sync.dispose()
+    assert run("threads", "--pooler", url=told).code == 0
 
 
 @pytest.fixture
@@ -310,7 +329,7 @@ def test_no_escape_of_a_name_reaches_a_terminal(told: str) -> None:
 
 
 def test_progress_is_for_terminals(told: str) -> None:
-    assert "3 threads" in on_terminal(told, "stats", "--json")
+    assert "\r1 threads" in on_terminal(told, "stats", "--json")
     assert run("stats", "--json", url=told).err == ""
 
 

@@ -16,7 +16,7 @@ import click
 
 from cpstore.archive import Imported, aexport_lines, aimport_lines
 from cpstore.cli import ids
-from cpstore.cli.output import counter, show_text
+from cpstore.cli.output import counting, show_text
 from cpstore.cli.places import Place, changing, looking, placed
 from cpstore.cli.web import require_web
 
@@ -65,14 +65,14 @@ async def _html(place: Place, thread_id: str, redact: bool, limit: int | None, f
 
 
 async def _export(place: Place, threads: tuple[str, ...], file: TextIO) -> None:
-    tell, count = counter("lines"), 0
     async with looking(place) as saver:
         for thread_id in threads:
             await ids.require(saver, thread_id)
-        async for line in aexport_lines(saver, threads or None):
-            file.write(f"{line}\n")
-            count += 1
-            if count % 1000 == 0:
+        with counting("lines") as tell:
+            count = 0
+            async for line in aexport_lines(saver, threads or None):
+                file.write(f"{line}\n")
+                count += 1
                 tell(count)
 
 

@@ -47,7 +47,7 @@ async def _copy(place: Place, source: str, target: str) -> None:
         await saver.acopy_thread(thread_id, target, checkpoint_id=at)
         copied = len([one async for one in saver.ahistory(target)])
     number = f"{copied:,} checkpoint{'' if copied == 1 else 's'}"
-    show_text(f"Copied {number} of {one_line(thread_id)!r} to {one_line(target)!r}.")
+    show_text(f"Copied {number} of '{one_line(thread_id)}' to '{one_line(target)}'.")
 
 
 @click.command()

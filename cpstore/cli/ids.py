@@ -34,7 +34,7 @@ async def require(saver: SQLAlchemySaver, thread_id: str) -> None:
     """
     if not await exists(saver, thread_id):
         raise UnknownThreadError(
-            f"There is no thread {one_line(thread_id)!r}. `cpstore threads` lists those that are there."
+            f"There is no thread '{one_line(thread_id)}'. `cpstore threads` lists those that are there."
         )
 
 
@@ -85,7 +85,7 @@ async def checkpoint_id(saver: SQLAlchemySaver, thread_id: str, namespace: str, 
     if len(found) > 1:
         named = " and ".join(map(one_line, found[:_NAMED]))
         raise click.ClickException(
-            f"{len(found)} checkpoints begin or end with {one_line(asked)!r}, such as {named}."
+            f"{len(found)} checkpoints begin or end with '{one_line(asked)}', such as {named}."
             " Give more of the id."
         )
     if not found:
@@ -104,9 +104,9 @@ def _above(history: list[CheckpointSummary], up: int, thread_id: str, namespace:
 
 
 def _unknown(thread_id: str, namespace: str, asked: str | None = None) -> UnknownCheckpointError:
-    which = "" if asked is None else f" {one_line(asked)!r}"
-    where = f" in namespace {one_line(namespace)!r}" if namespace else ""
+    which = "" if asked is None else f" '{one_line(asked)}'"
+    where = f" in namespace '{one_line(namespace)}'" if namespace else ""
     command = f"cpstore history {shlex.quote(one_line(thread_id))}"
     return UnknownCheckpointError(
-        f"Thread {one_line(thread_id)!r} has no checkpoint{which}{where}. `{command}` lists them."
+        f"Thread '{one_line(thread_id)}' has no checkpoint{which}{where}. `{command}` lists them."
     )

@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
@@ -14,7 +16,9 @@ import click
 from cpstore.reports import one_line, printable
 from cpstore.reports.texts import json_text
 
-__all__ = ["Form", "counter", "formed", "note", "show_document", "show_documents", "show_table", "show_text"]
+__all__ = ["Form", "counting", "formed", "note", "show_document", "show_documents", "show_table", "show_text"]
+
+_PAUSE_SECONDS = 0.1
 
 Form = str
 """`text`, `json` or `jsonl`."""
@@ -90,8 +94,21 @@ def _show_rich(heads: Sequence[str], rows: list[list[str]], numbers: Sequence[st
     Console().print(table)
 
 
-def counter(what: str) -> Callable[[int], None]:
+@contextmanager
+def counting(what: str) -> Iterator[Callable[[int], None]]:
     """Give what tells on a terminal how many things are done; elsewhere nothing is told."""
     if not sys.stderr.isatty():
-        return lambda _: None
-    return lambda count: click.echo(f"\r{count:,} {what} ", nl=False, err=True)
+        yield lambda _: None
+        return
+    told = -_PAUSE_SECONDS
+
+    def tell(count: int) -> None:
+        nonlocal told
+        if (now := time.monotonic()) - told >= _PAUSE_SECONDS:
+            told = now
+            click.echo(f"\r{count:,} {what}", nl=False, err=True)
+
+    try:
+        yield tell
+    finally:
+        click.echo("\r\x1b[K", nl=False, err=True)  # the line is empty again

@@ -10,7 +10,7 @@ import click
 from cpstore.cli import ids
 from cpstore.cli.output import (
     Form,
-    counter,
+    counting,
     formed,
     note,
     show_document,
@@ -51,14 +51,15 @@ def stats(place: Place, form: Form, by: str, limit: int, threads: tuple[str, ...
 
 
 async def _measured(place: Place, threads: tuple[str, ...]) -> tuple[list[dict[str, Any]], StorageSum]:
-    found, total, tell = [], StorageSum(), counter("threads")
+    found, total = [], StorageSum()
     async with looking(place) as saver:
         for thread_id in threads:
             await ids.require(saver, thread_id)
-        async for one in saver.astorage(thread_ids=threads or None):
-            total.add(one)
-            found.append(storage_document(one))
-            tell(total.threads)
+        with counting("threads") as tell:
+            async for one in saver.astorage(thread_ids=threads or None):
+                total.add(one)
+                found.append(storage_document(one))
+                tell(total.threads)
     return found, total
 
 

@@ -55,18 +55,18 @@ def _row(forest: Forest, row: Row, text: str, link: Callable[[Row], str] | None)
     x, y = _x(row), _y(row.number)
     yield f'<g class="{" ".join([row.kind, *marks(row)])}">'
     if row.above is not None:
-        yield f'<path d="{_line(forest.rows[row.above], row)}"/>'
+        yield f'<path fill="none" stroke="gray" d="{_line(forest.rows[row.above], row)}"/>'
     start, end = ("", "") if link is None else (f'<a href="{escape(link(row))}">', "</a>")
     yield f'{start}<circle cx="{x}" cy="{y}" r="{_DOT}"/>'
     yield f'<text x="{x + 2 * _DOT + 2}" y="{y + 4}" xml:space="preserve">{escape(text)}</text>{end}</g>'
 
 
 def _line(above: Row, row: Row) -> str:
-    x, y = _x(row), _y(row.number)
+    x, y, top = _x(row), _y(row.number), _y(above.number) + _DOT
     if row.depth == above.depth:
-        return f"M{x} {_y(above.number)}V{y}"
+        return f"M{x} {top}V{y - _DOT}"
     left = _x(above)
-    return f"M{left} {_y(above.number)}V{y - _BEND}Q{left} {y} {left + _BEND} {y}H{x}"
+    return f"M{left} {top}V{y - _BEND}Q{left} {y} {left + _BEND} {y}H{x - _DOT}"
 
 
 def _x(row: Row) -> int:
