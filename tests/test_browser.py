@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from langchain_core.messages import AIMessage
+from playwright.sync_api import expect
 
 from tests import browser
 from tests.looked_at import SUBGRAPH, THREAD, id_of, put, tell
@@ -84,31 +85,32 @@ def page(chromium: Browser, address: str) -> Iterator[Page]:
 def test_from_the_threads_to_a_message(page: Page, address: str) -> None:
     page.goto(address)
     page.click(f"text={THREAD}")
-    assert page.locator("h1").inner_text() == f"Thread {THREAD}"
+    expect(page.locator("h1")).to_have_text(f"Thread {THREAD}")
     page.click(f"table >> text={id_of(5)}")
-    assert page.locator(".message.human").first.is_visible()
-    assert page.locator("text=Book it?").first.is_visible()
+    expect(page.locator(".message.human").first).to_be_visible()
+    expect(page.locator("text=Book it?").first).to_be_visible()
     page.click("text=what changed since")
-    assert page.locator(".message").count() == 1
+    expect(page.locator(".message")).to_have_count(1)
     page.click("nav a")
     page.click("text=Storage by channel")
-    assert page.locator("table tbody tr").count() >= 2
+    expect(page.locator("table tbody tr").nth(1)).to_be_visible()
 
 
 def test_stored_markup_is_text(page: Page, address: str) -> None:
     page.goto(f"{address}checkpoint?thread={THREAD}&id={id_of(20)}")
-    assert EVIL in page.locator("main").inner_text()
-    assert page.locator("main script, main img").count() == 0
-    assert page.title() == f"{id_of(20)} · cpstore"
+    expect(page.locator("main")).to_contain_text(EVIL)
+    expect(page.locator("main script, main img")).to_have_count(0)
+    expect(page).to_have_title(f"{id_of(20)} · cpstore")
 
 
 def test_a_thread_is_searched_for(page: Page, address: str) -> None:
     page.goto(address)
-    page.keyboard.type("othe")  # the field has the focus
+    expect(page.locator("input[name=q]")).to_be_focused()
+    page.keyboard.type("othe")
     page.keyboard.press("Enter")
     page.wait_for_url("**/?q=othe")
-    assert page.locator("tbody tr").count() == 1
-    assert page.locator("tbody a").inner_text() == "other"
+    expect(page.locator("tbody tr")).to_have_count(1)
+    expect(page.locator("tbody a")).to_have_text("other")
 
 
 def test_all_is_reached_by_keyboard(page: Page, address: str) -> None:
@@ -122,7 +124,7 @@ def test_all_is_reached_by_keyboard(page: Page, address: str) -> None:
     assert outline == "solid"
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    assert page.locator("h1").inner_text().startswith("Checkpoint")
+    expect(page.locator("h1")).to_contain_text("Checkpoint")
 
 
 def test_data_folds_by_keyboard(page: Page, address: str) -> None:
@@ -131,8 +133,8 @@ def test_data_folds_by_keyboard(page: Page, address: str) -> None:
     assert folded.get_attribute("open") is None
     folded.locator("summary").first.focus()
     page.keyboard.press("Enter")
-    assert folded.get_attribute("open") is not None
-    assert folded.locator("text=HumanMessage").first.is_visible()
+    expect(folded).to_have_attribute("open", "")
+    expect(folded.locator("text=HumanMessage").first).to_be_visible()
 
 
 def test_two_checkpoints_are_compared(page: Page, address: str) -> None:
@@ -141,9 +143,9 @@ def test_two_checkpoints_are_compared(page: Page, address: str) -> None:
     page.check(f"input[name=b][value^='{id_of(7)}/']")
     page.click("text=Compare the two")
     ends = page.locator("main p a")
-    assert [ends.nth(0).inner_text(), ends.nth(1).inner_text()] == [id_of(4), id_of(7)]
+    expect(ends).to_have_text([id_of(4), id_of(7)])
     assert SUBGRAPH.split(":")[0] in ends.nth(0).get_attribute("href")  # type: ignore[operator]
-    assert page.locator("section.added h3").first.is_visible()
+    expect(page.locator("section.added h3").first).to_be_visible()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -187,11 +189,11 @@ def test_a_file_is_seen_without_a_server(
     heard.listen(context, file.as_uri())
     page = context.new_page()
     page.goto(file.as_uri())
-    assert page.title() == f"Thread {THREAD} · cpstore"
-    assert page.locator("main script, main img").count() == 0
-    assert EVIL in page.locator("main").inner_text()
+    expect(page).to_have_title(f"Thread {THREAD} · cpstore")
+    expect(page.locator("main script, main img")).to_have_count(0)
+    expect(page.locator("main")).to_contain_text(EVIL)
     page.click(f"table >> text={id_of(2)}")
     page.locator(f"[id='c-{id_of(2)}'] > summary").click()
-    assert page.locator(f"[id='c-{id_of(2)}'] .message").first.is_visible()
+    expect(page.locator(f"[id='c-{id_of(2)}'] .message").first).to_be_visible()
     context.close()
     assert heard == []
