@@ -318,7 +318,9 @@ def _values(
         standing = {channel: value for channel, value in standing.items() if channel in wanted}
     values = dict(places.load_inline(serde, standing, row.key))
     for value in held:
-        if value.blob.type != EMPTY:
+        if id(value) in shared:
+            values[value.blob.channel] = shared[id(value)]
+        elif value.blob.type != EMPTY:
             values[value.blob.channel] = _value(serde, row.key, value, shared)
     for channel, typed in row.unversioned.items():
         if wanted is None or channel in wanted:
@@ -327,8 +329,6 @@ def _values(
 
 
 def _value(serde: SerializerProtocol, key: Key, value: HeldValue, shared: Shared) -> Any:
-    if id(value) in shared:
-        return shared[id(value)]
     decoded = lists.load(serde, key, value)
     if type(decoded) in _UNCHANGING:
         shared[id(value)] = decoded

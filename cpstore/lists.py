@@ -88,9 +88,9 @@ def load(serde: SerializerProtocol, key: Key, value: HeldValue) -> Any:
         UnreadableValueError: The serializer refused it, or they are not the whole list.
     """
     blob, before = value
-    place = places.of_blob(key, blob.channel, blob.version)
     if not is_piece(blob.type):
-        return places.load(serde, blob.type, blob.blob, place)
+        return places.load_blob(serde, key, blob)
+    place = places.of_blob(key, blob.channel, blob.version)
     rows = []
     for row in (*before, blob):
         if row is None:

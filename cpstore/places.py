@@ -12,7 +12,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from cpstore.errors import CpstoreError, TypeNotAllowedError, UnreadableValueError, UnstorableValueError
-from cpstore.records import UNVERSIONED, Key, object_in, parsed_object
+from cpstore.records import UNVERSIONED, Blob, Key, object_in, parsed_object
 from cpstore.serde import Serializer
 from cpstore.serde.joining import joined
 
@@ -25,6 +25,7 @@ __all__ = [
     "dump_list",
     "inlines",
     "load",
+    "load_blob",
     "load_inline",
     "load_pieces",
     "load_text",
@@ -139,6 +140,22 @@ def load(serde: SerializerProtocol, kind: str, blob: bytes | None, place: Place)
             return serde.loads_at((kind, blob or b""), bytes(place))
         return serde.loads_typed((kind, blob or b""))
     except Exception as error:
+        raise _unreadable(serde, error, place) from _shown(serde, error)
+
+
+def load_blob(serde: SerializerProtocol, key: Key, blob: Blob) -> Any:
+    """Decode a blob that holds all of its value. Its place is made only if somebody asks for it.
+
+    Raises:
+        UnreadableValueError: As :func:`load`.
+        TypeNotAllowedError: As :func:`load`.
+    """
+    if hasattr(serde, "loads_at"):
+        return load(serde, blob.type, blob.blob, of_blob(key, blob.channel, blob.version))
+    try:
+        return serde.loads_typed((blob.type, blob.blob or b""))
+    except Exception as error:
+        place = of_blob(key, blob.channel, blob.version)
         raise _unreadable(serde, error, place) from _shown(serde, error)
 
 

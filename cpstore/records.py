@@ -277,9 +277,12 @@ class LoadedCheckpoint:
     @property
     def bytes(self) -> int:
         """How much there is to decode."""
-        writes = (*self.writes, *self.sends)
-        values = sum(map(_bytes_of, self.values)) + sum(len(write.blob) for write in writes)
-        return values + len(self.row.checkpoint) + len(self.row.metadata)
+        size = len(self.row.checkpoint) + len(self.row.metadata)
+        for blob, before in self.values:
+            size += len(blob.blob or b"")
+            for beginning in before:
+                size += 0 if beginning is None else len(beginning.blob or b"")
+        return size + sum(len(write.blob) for write in (*self.writes, *self.sends))
 
 
 @dataclass(frozen=True)

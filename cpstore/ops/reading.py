@@ -128,14 +128,15 @@ def _assembled(
 def _values(
     row: CheckpointRow, blobs: Mapping[Any, Blob], held: dict[Any, HeldValue]
 ) -> tuple[HeldValue, ...]:
-    place = row.key[:2]
+    thread_id, namespace, _ = row.key
     values = []
     for channel, version in row.versions.items():
-        key = (*place, channel, version_text(version))
-        if key not in held and key in blobs:
-            held[key] = _held(blobs, key)
-        if key in held:
-            values.append(held[key])
+        key = (thread_id, namespace, channel, version_text(version))
+        value = held.get(key)
+        if value is None and key in blobs:
+            value = held[key] = _held(blobs, key)
+        if value is not None:
+            values.append(value)
     return tuple(values)
 
 
