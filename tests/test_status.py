@@ -281,3 +281,11 @@ def test_a_stamp_is_in_the_transaction_of_a_connection(empty: Engine, commits: b
         assert migrations.current(connection) is None
         (connection.commit if commits else connection.rollback)()
     assert migrations.current(empty) == (None if commits else migrations.head())
+
+
+def test_a_file_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/none.db"
+    for found in (migrations.check(url), asyncio.run(migrations.acheck(url))):
+        assert (found.state, found.revision, found.tables) == (State.EMPTY, None, ())
+    assert migrations.current(url) is None
+    assert list(tmp_path.iterdir()) == []

@@ -19,7 +19,7 @@ from cpstore.migrations.scripts import head, known
 from cpstore.models import Tables, models_of
 from cpstore.names import Names
 
-__all__ = ["FIRST", "State", "Status", "lacks", "placed", "refusal", "status_of"]
+__all__ = ["FIRST", "State", "Status", "lacks", "nothing", "placed", "refusal", "status_of"]
 
 FIRST = "0001"
 """The revision whose tables are those of langgraph-checkpoint-postgres."""
@@ -53,6 +53,11 @@ class Status(NamedTuple):
     revision: str | None
     head: str
     tables: tuple[str, ...]
+
+
+def nothing() -> Status:
+    """Give the status of a database that is not there yet."""
+    return Status(State.EMPTY, None, head(), ())
 
 
 def placed(connection: Connection, names: Names) -> Names:

@@ -8,7 +8,8 @@ from functools import partial
 from sqlalchemy import Connection, Engine
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from cpstore.errors import CpstoreError, NotMigratedError
+from cpstore import engines
+from cpstore.errors import CpstoreError, NotMigratedError, UnknownSourceError
 from cpstore.migrations import indexes, status, steps, views
 from cpstore.migrations.status import Status, status_of
 from cpstore.migrations.targets import AsyncTarget, Target, arun, reading, run, turn, writing
@@ -39,19 +40,25 @@ __all__ = [
 
 
 def check(target: Target, *, schema: str | None = None, prefix: str = "") -> Status:
-    """Tell what a database has. Only reads.
+    """Tell what a database has. Only reads; an SQLite file that is not there is not made.
 
     Args:
         target: A database URL, an engine, or a connection.
         schema: Where the tables are; None: where the connection looks for them.
         prefix: What their names begin with.
     """
-    return run(target, partial(_check, names=names_of(schema, prefix)))
+    try:
+        return run(target, partial(_check, names=names_of(schema, prefix)), engines.read_only)
+    except UnknownSourceError:
+        return status.nothing()
 
 
 async def acheck(target: AsyncTarget, *, schema: str | None = None, prefix: str = "") -> Status:
     """Async version of :func:`check`."""
-    return await arun(target, partial(_check, names=names_of(schema, prefix)))
+    try:
+        return await arun(target, partial(_check, names=names_of(schema, prefix)), engines.read_only)
+    except UnknownSourceError:
+        return status.nothing()
 
 
 def current(target: Target, *, schema: str | None = None, prefix: str = "") -> str | None:
