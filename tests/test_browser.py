@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from cpstore import SQLAlchemySaver
 
+pytestmark = pytest.mark.timeout(400)  # the first one may install the browser
+
 EVIL = "<script>document.title = 'owned'</script><img src=x onerror=\"document.title = 'owned'\">"
 
 
