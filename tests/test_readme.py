@@ -101,7 +101,7 @@ def test_python_is_there_for_each_kind_of_engine(word: str) -> None:
 def test_each_migration_command_runs(tmp_path: Path, line: str) -> None:
     program, *arguments = shlex.split(line.replace("sqlite:///", f"sqlite:///{tmp_path}/"))
     run([*PROGRAMS[program], *arguments], ROOT if program == "alembic" else tmp_path)
-    assert (tmp_path / "app.db").exists()
+    assert (tmp_path / "app.db").exists() != (" current " in line)  # which only looks
 
 
 def test_ci_runs_both_set_up_commands() -> None:
