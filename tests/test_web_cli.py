@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
@@ -28,12 +29,18 @@ def test_the_address_is_all_that_it_prints(dialect_url: str) -> None:
         assert not again.endswith(f"/{token}/")
 
 
+def heed_interrupts() -> None:
+    """A shell lets what it starts in the background ignore them, and so all that these tests start."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_it_ends_quietly_when_it_is_interrupted(dialect_url: str) -> None:
     command = [sys.executable, "-m", "cpstore", "web", "--url", dialect_url]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, preexec_fn=heed_interrupts, **pipes) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        process.send_signal(2)
+        process.send_signal(signal.SIGINT)
         assert process.wait(20) == 0
         assert process.stderr is not None
         assert "Traceback" not in process.stderr.read()
