@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -23,6 +23,9 @@ from cpstore.names import names_of
 from cpstore.serde import Serializer
 
 __all__ = ["Connected"]
+
+_THREADS = 500
+"""So many ids of threads are read at a time."""
 
 
 class Connected(BaseCheckpointSaver[str]):
@@ -154,6 +157,28 @@ class Connected(BaseCheckpointSaver[str]):
         clone = copy.copy(self)
         clone.serde = serde
         return clone
+
+    def _thread_ids(self, chosen: Sequence[str] | None) -> Iterator[str]:
+        """Give the ids of threads as their texts; None: of all, some at a time, in their order."""
+        if chosen is not None:
+            yield from addresses.thread_ids(chosen)
+            return
+        found = self._door.run(ops.all_thread_ids, None, _THREADS)
+        while found:
+            yield from found
+            found = self._door.run(ops.all_thread_ids, found[-1], _THREADS)
+
+    async def _athread_ids(self, chosen: Sequence[str] | None) -> AsyncIterator[str]:
+        """Async version of :meth:`_thread_ids`."""
+        if chosen is not None:
+            for thread_id in addresses.thread_ids(chosen):
+                yield thread_id
+            return
+        found = await self._door.arun(ops.all_thread_ids, None, _THREADS)
+        while found:
+            for thread_id in found:
+                yield thread_id
+            found = await self._door.arun(ops.all_thread_ids, found[-1], _THREADS)
 
     def reclaim_space(self) -> None:
         """Give the space of deleted rows back to the file system.

@@ -14,10 +14,6 @@ from cpstore.saver.connected import Connected
 __all__ = ["Threads"]
 
 
-_THREADS = 500
-"""So many ids of threads are read at a time."""
-
-
 class Threads(Connected):
     """What is done to threads as a whole. No value is read for it."""
 
@@ -189,23 +185,13 @@ class Threads(Connected):
             NotMigratedError: The tables are not there.
         """
         removed = Removed()
-        chosen = None if thread_ids is None else addresses.thread_ids(thread_ids)
-        found = self._door.run(ops.all_thread_ids, None, _THREADS) if chosen is None else chosen
-        while found:
-            for thread_id in found:
-                removed += self._door.run(ops.sweep, thread_id, dry_run)
-            found = [] if chosen is not None else self._door.run(ops.all_thread_ids, found[-1], _THREADS)
+        for thread_id in self._thread_ids(thread_ids):
+            removed += self._door.run(ops.sweep, thread_id, dry_run)
         return removed
 
     async def asweep(self, *, thread_ids: Sequence[str] | None = None, dry_run: bool = False) -> Removed:
         """Async version of :meth:`sweep`."""
         removed = Removed()
-        chosen = None if thread_ids is None else addresses.thread_ids(thread_ids)
-        found = await self._door.arun(ops.all_thread_ids, None, _THREADS) if chosen is None else chosen
-        while found:
-            for thread_id in found:
-                removed += await self._door.arun(ops.sweep, thread_id, dry_run)
-            found = (
-                [] if chosen is not None else await self._door.arun(ops.all_thread_ids, found[-1], _THREADS)
-            )
+        async for thread_id in self._athread_ids(thread_ids):
+            removed += await self._door.arun(ops.sweep, thread_id, dry_run)
         return removed

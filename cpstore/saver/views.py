@@ -6,17 +6,13 @@ import builtins
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
 
-from cpstore import addresses, ops, queries
+from cpstore import ops, queries
 from cpstore.records import Query
 from cpstore.saver.connected import Connected
 from cpstore.storage import ThreadStorage
 from cpstore.summaries import CheckpointSummary, ThreadSummary
 
 __all__ = ["Views"]
-
-
-_THREADS = 500
-"""So many ids of threads are read at a time."""
 
 
 class Views(Connected):
@@ -115,24 +111,10 @@ class Views(Connected):
             InvalidConfigError: An id cannot have been stored.
             NotMigratedError: The tables are not there.
         """
-        if thread_ids is not None:
-            for thread_id in addresses.thread_ids(thread_ids):
-                yield self._door.run(ops.storage, thread_id)
-            return
-        found = self._door.run(ops.all_thread_ids, None, _THREADS)
-        while found:
-            for thread_id in found:
-                yield self._door.run(ops.storage, thread_id)
-            found = self._door.run(ops.all_thread_ids, found[-1], _THREADS)
+        for thread_id in self._thread_ids(thread_ids):
+            yield self._door.run(ops.storage, thread_id)
 
     async def astorage(self, *, thread_ids: Sequence[str] | None = None) -> AsyncIterator[ThreadStorage]:
         """Async version of :meth:`storage`."""
-        if thread_ids is not None:
-            for thread_id in addresses.thread_ids(thread_ids):
-                yield await self._door.arun(ops.storage, thread_id)
-            return
-        found = await self._door.arun(ops.all_thread_ids, None, _THREADS)
-        while found:
-            for thread_id in found:
-                yield await self._door.arun(ops.storage, thread_id)
-            found = await self._door.arun(ops.all_thread_ids, found[-1], _THREADS)
+        async for thread_id in self._athread_ids(thread_ids):
+            yield await self._door.arun(ops.storage, thread_id)
