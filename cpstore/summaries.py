@@ -79,6 +79,11 @@ class CheckpointSummary:
     errors: int = 0
 
     @property
+    def bytes(self) -> int:
+        """All that it takes, values that other checkpoints share included."""
+        return self.value_bytes + self.document_bytes + self.write_bytes
+
+    @property
     def created_at(self) -> dt.datetime | None:
         """Its time in UTC; None if its id is no UUID of version 6."""
         return time_of(self.checkpoint_id)

@@ -19,6 +19,7 @@ from cpstore.cli import ids
 from cpstore.cli.output import counting, show_text
 from cpstore.cli.places import Place, changing, looking, placed
 from cpstore.cli.web import require_web
+from cpstore.reports import counted
 
 __all__ = ["export", "import_"]
 
@@ -87,8 +88,8 @@ def import_(place: Place, file: IO[bytes]) -> None:
     with _from_start(file) as lines:
         done = asyncio.run(_import(place, lines))
     counts = ((done.checkpoints, "checkpoint"), (done.blobs, "value"), (done.writes, "write"))
-    told = ", ".join(f"{count:,} {name}{'' if count == 1 else 's'}" for count, name in counts)
-    show_text(f"Imported {told} of {done.threads:,} thread{'' if done.threads == 1 else 's'}.")
+    told = ", ".join(counted(*each) for each in counts)
+    show_text(f"Imported {told} of {counted(done.threads, 'thread')}.")
 
 
 async def _import(place: Place, file: IO[bytes]) -> Imported:

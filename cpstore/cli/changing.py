@@ -15,7 +15,7 @@ from cpstore.cli.consent import agreed, consenting, removed_text, show_removed
 from cpstore.cli.output import Form, formed, note, show_text
 from cpstore.cli.places import Place, changing, looking, placed
 from cpstore.plans import Removed
-from cpstore.reports import one_line
+from cpstore.reports import counted, one_line
 from cpstore.saver import SQLAlchemySaver
 
 __all__ = ["copy", "delete", "gc", "prune"]
@@ -46,8 +46,7 @@ async def _copy(place: Place, source: str, target: str) -> None:
     async with changing(place) as saver:
         await saver.acopy_thread(thread_id, target, checkpoint_id=at)
         copied = len([one async for one in saver.ahistory(target)])
-    number = f"{copied:,} checkpoint{'' if copied == 1 else 's'}"
-    show_text(f"Copied {number} of '{one_line(thread_id)}' to '{one_line(target)}'.")
+    show_text(f"Copied {counted(copied, 'checkpoint')} of '{one_line(thread_id)}' to '{one_line(target)}'.")
 
 
 @click.command()

@@ -9,7 +9,7 @@ import click
 
 from cpstore.cli.output import Form, note, show_document, show_text
 from cpstore.plans import Removed
-from cpstore.reports import size_text
+from cpstore.reports import counted, size_text
 
 __all__ = ["agreed", "can_ask", "consenting", "removed_document", "removed_text", "show_removed"]
 
@@ -49,7 +49,7 @@ def removed_text(removed: Removed, verb: str) -> str:
         (removed.blobs, "value"),
         (removed.writes, "write"),
     )
-    told = ", ".join(f"{count:,} {name}{'' if count == 1 else 's'}" for count, name in counts)
+    told = ", ".join(counted(*each) for each in counts)
     return f"{verb} {told}: {size_text(removed.bytes)}."
 
 

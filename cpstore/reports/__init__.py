@@ -8,15 +8,16 @@ stand in an order that does not change, and channels and metadata in that of the
 from __future__ import annotations
 
 from cpstore.reports.differences import difference_document, unified
-from cpstore.reports.states import interrupts_document, state_document, write_documents
+from cpstore.reports.states import interrupts_document, state_document, values_document, write_documents
 from cpstore.reports.storage import StorageSum, channel_document, storage_document
 from cpstore.reports.summaries import checkpoint_document, thread_document
-from cpstore.reports.texts import one_line, printable, size_text
+from cpstore.reports.texts import counted, one_line, printable, size_text
 
 __all__ = [
     "StorageSum",
     "channel_document",
     "checkpoint_document",
+    "counted",
     "difference_document",
     "interrupts_document",
     "one_line",
@@ -26,5 +27,6 @@ __all__ = [
     "storage_document",
     "thread_document",
     "unified",
+    "values_document",
     "write_documents",
 ]

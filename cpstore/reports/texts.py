@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-__all__ = ["json_text", "one_line", "printable", "size_text"]
+__all__ = ["counted", "json_text", "one_line", "printable", "size_text"]
 
 _UNPRINTABLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff]"
@@ -32,6 +32,11 @@ def json_text(document: Any, *, indent: int | None = None) -> str:
     """Give the JSON of a document, in which nothing is but what is printable."""
     text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=indent)
     return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def counted(count: int, name: str) -> str:
+    """Give a number of things for people, such as `1 thread` or `1,204 threads`."""
+    return f"{count:,} {name}{'' if count == 1 else 's'}"
 
 
 def size_text(size: int) -> str:

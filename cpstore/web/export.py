@@ -10,7 +10,7 @@ from langgraph.checkpoint.base import CheckpointTuple
 from markupsafe import Markup
 
 from cpstore.errors import UnknownThreadError
-from cpstore.reports import difference_document, state_document
+from cpstore.reports import difference_document, state_document, values_document
 from cpstore.saver import SQLAlchemySaver
 from cpstore.web.app import environment
 from cpstore.web.redaction import Redaction
@@ -67,10 +67,10 @@ async def _steps(
     saver: SQLAlchemySaver, rows: list[TreeRow], change: Change
 ) -> AsyncIterator[dict[str, Any]]:
     for row in rows:
-        found = await _read(saver, row, row.shown["checkpoint_id"])
+        found = await _read(saver, row, row.checkpoint.checkpoint_id)
         if found is None:
             continue  # deleted meanwhile
-        parent = row.shown["parent_checkpoint_id"]
+        parent = row.checkpoint.parent_checkpoint_id
         before = None if parent is None else await _read(saver, row, parent)
         yield {"row": row, **_step(change(found), before and change(before))}
 
@@ -78,10 +78,11 @@ async def _steps(
 def _step(found: CheckpointTuple, before: CheckpointTuple | None) -> dict[str, Any]:
     state = state_document(found)
     earlier = before or found._replace(checkpoint={**found.checkpoint, "channel_values": {}})
-    changes = shown_changes(difference_document(earlier, found), state_document(earlier), state)
+    changes = shown_changes(difference_document(earlier, found), values_document(earlier), state["values"])
     return {"changes": changes, "state": shown_state(state)}
 
 
 async def _read(saver: SQLAlchemySaver, row: TreeRow, checkpoint_id: str) -> CheckpointTuple | None:
-    place = {name: row.shown[name] for name in ("thread_id", "checkpoint_ns")}
-    return await saver.aget_tuple({"configurable": {**place, "checkpoint_id": checkpoint_id}})
+    one = row.checkpoint
+    place = {"thread_id": one.thread_id, "checkpoint_ns": one.checkpoint_ns, "checkpoint_id": checkpoint_id}
+    return await saver.aget_tuple({"configurable": place})

@@ -13,6 +13,7 @@ from cpstore.reports import (
     state_document,
     storage_document,
     thread_document,
+    values_document,
 )
 from cpstore.saver import SQLAlchemySaver
 from cpstore.summaries import ThreadSummary
@@ -74,7 +75,7 @@ async def thread(saver: SQLAlchemySaver, asked: Asked) -> dict[str, Any]:
     return {
         "thread": thread_id,
         "total": len(rows),
-        "heads": sorted((row for row in rows if row.head), key=lambda row: row.shown["checkpoint_ns"]),
+        "heads": sorted((row for row in rows if row.head), key=lambda row: row.checkpoint.checkpoint_ns),
         "rows": rows[begin:end],
         "older": begin or None,
         "newer": min(end + _ROWS, len(rows)) if end < len(rows) else None,
@@ -93,7 +94,7 @@ async def difference(saver: SQLAlchemySaver, asked: Asked) -> dict[str, Any]:
     places = [place_of(_given(asked, name)) for name in ("a", "b")]
     before, after = [await _found(saver, thread_id, *place) for place in places]
     document = difference_document(before, after)
-    changes = shown_changes(document, state_document(before), state_document(after))
+    changes = shown_changes(document, values_document(before), values_document(after))
     return {"before": document["before"], "after": document["after"], "channels": changes}
 
 

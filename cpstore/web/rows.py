@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from cpstore.reports import checkpoint_document
@@ -23,37 +24,28 @@ class TreeRow:
     Attributes:
         graph: What is drawn beside it: lines, and a dot.
         head: Whether it is the newest of its namespace.
-        changed: The channels that its step changed.
-        bytes: What it takes, values that others share included.
-        shown: Its document, without values.
+        checkpoint: The checkpoint, without values.
     """
 
     graph: str
     head: bool
-    changed: str
-    bytes: int
-    shown: dict[str, Any]
+    checkpoint: CheckpointSummary
+
+    @property
+    def changed(self) -> str:
+        """The channels that its step changed."""
+        channels = self.checkpoint.updated_channels or ()
+        more = len(channels) - _CHANNELS
+        return ", ".join(channels[:_CHANNELS]) + (f" and {more} more" if more > 0 else "")
+
+    @cached_property
+    def shown(self) -> dict[str, Any]:
+        """Its document. Of a long thread only those of one page are asked for."""
+        return checkpoint_document(self.checkpoint)
 
 
 def tree_rows(history: Iterable[CheckpointSummary]) -> list[TreeRow]:
     """Give the rows of a light history, each checkpoint below the one that it was made from."""
     forest = Forest.of(history)
-    return [
-        TreeRow(
-            graph=margin,
-            head=row.is_head,
-            changed=_changed(row.checkpoint.updated_channels or ()),
-            bytes=_bytes(row.checkpoint),
-            shown=checkpoint_document(row.checkpoint),
-        )
-        for row, margin in zip(forest.rows, margins(forest), strict=True)
-    ]
-
-
-def _changed(channels: tuple[str, ...]) -> str:
-    more = len(channels) - _CHANNELS
-    return ", ".join(channels[:_CHANNELS]) + (f" and {more} more" if more > 0 else "")
-
-
-def _bytes(one: CheckpointSummary) -> int:
-    return one.value_bytes + one.document_bytes + one.write_bytes
+    pairs = zip(forest.rows, margins(forest), strict=True)
+    return [TreeRow(margin, row.is_head, row.checkpoint) for row, margin in pairs]

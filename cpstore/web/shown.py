@@ -55,13 +55,13 @@ def shown_state(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def shown_changes(document: dict[str, Any], before: dict[str, Any], after: dict[str, Any]) -> list[Change]:
-    """Give the channels that differ, of a document of a difference and those of both states."""
+    """Give the channels that differ, of a document of a difference and those of both sides' values."""
     return [
         Change(
             name=each["channel"],
             change=each["change"],
             told=_told(each["items"]),
-            appended=_appended(each, before["values"], after["values"]),
+            appended=_appended(each, before, after),
             diff=[(_CLASSES.get(line[:1], "context"), line) for line in each["diff"]],
         )
         for each in document["channels"]
