@@ -277,12 +277,8 @@ class LoadedCheckpoint:
     @property
     def bytes(self) -> int:
         """How much there is to decode."""
-        size = len(self.row.checkpoint) + len(self.row.metadata)
-        for blob, before in self.values:
-            size += len(blob.blob or b"")
-            for beginning in before:
-                size += 0 if beginning is None else len(beginning.blob or b"")
-        return size + sum(len(write.blob) for write in (*self.writes, *self.sends))
+        writes = sum(len(write.blob) for write in (*self.writes, *self.sends))
+        return sum(map(_bytes_of, self.values)) + writes + len(self.row.checkpoint) + len(self.row.metadata)
 
 
 @dataclass(frozen=True)
@@ -342,4 +338,8 @@ class ChannelHistory:
 
 
 def _bytes_of(value: HeldValue) -> int:
-    return sum(len(blob.blob) for blob in (value.blob, *value.before) if blob is not None and blob.blob)
+    blob, before = value
+    size = len(blob.blob or b"")
+    for beginning in before:
+        size += 0 if beginning is None else len(beginning.blob or b"")
+    return size
