@@ -79,7 +79,7 @@ class CheckpointSummary:
     errors: int = 0
 
     @property
-    def bytes(self) -> int:
+    def total_bytes(self) -> int:
         """All that it takes, values that other checkpoints share included."""
         return self.value_bytes + self.document_bytes + self.write_bytes
 

@@ -22,7 +22,7 @@ def label(row: Row) -> list[str]:
         one_line(one.checkpoint_ns, _WIDTH * 2) if begins else "",
         _step(one),
         _channels(one.updated_channels),
-        size_text(one.bytes),
+        size_text(one.total_bytes),
         *marks(row),
         one_line(one.checkpoint_id, _WIDTH),
     ]
